@@ -127,6 +127,29 @@ def starts_table(starts: Sequence[StartResult]) -> str:
     return table(["model", "server", "ready, s", "memory idle, MB", "memory loaded, MB"], rows)
 
 
+def scaling_table(report: ServiceReport) -> str:
+    """Return the requests per second of one and of two processes with binary input, and their memory."""
+    timings = {
+        (load.model, load.server, load.connections): load.timings
+        for load in report.loads
+        if load.form == FORM
+    }
+    counts = sorted({load.connections for load in report.loads})
+    rows = [
+        [
+            start.model,
+            "1" if start.server == OURS else "2",
+            *(f"{timings[start.model, start.server, count].per_second:,.0f}" for count in counts),
+            f"{timings[start.model, start.server, counts[-1]].p99:.1f}",
+            f"{start.loaded_bytes / 1e6:.0f}",
+        ]
+        for start in report.starts
+        if start.server in (OURS, OURS_TWICE)
+    ]
+    head = ["model", "processes", *(f"requests/s, {count} at once" for count in counts)]
+    return table([*head, f"p99 with {counts[-1]}, ms", "memory, MB"], rows)
+
+
 def overheads_table(overheads: Sequence[Overhead]) -> str:
     """Return the table of what the service adds."""
     rows = [

@@ -136,15 +136,6 @@ def _proportional(pid: int) -> int:
 
 def cpu_seconds(pid: int) -> float:
     """Return the time of the processor that a process has taken so far."""
-    return _stat_seconds(Path(f"/proc/{pid}/stat"))
-
-
-def main_thread_seconds(pid: int) -> float:
-    """Return the time of the processor that the main thread of a process has taken so far."""
-    return _stat_seconds(Path(f"/proc/{pid}/task/{pid}/stat"))
-
-
-def _stat_seconds(path: Path) -> float:
     # after the name, which may hold anything: user and system time are the 12th and 13th field from the state on
-    fields = path.read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

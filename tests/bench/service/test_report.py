@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.bench.service.load import Timings
-from tests.bench.service.report import tables
+from tests.bench.service.report import scaling_table, tables
 from tests.bench.service.results import (
     OURS_TWICE,
     Lead,
@@ -49,6 +49,10 @@ def rows(text: str) -> list[list[str]]:
     return [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")
     ]
+
+
+def test_scaling_table_shows_this_server(report: ServiceReport) -> None:
+    assert rows(scaling_table(report))[2:] == [["digits", "1", "1,000", "4,000", "2.2", "90"]]
 
 
 def test_json_gives_the_report_back(report: ServiceReport) -> None:

@@ -2,14 +2,14 @@
 
 import json
 
-from tests.bench import accuracy
+from tests.bench import accuracy, surroundings
 from tests.bench.models import MODELS
 from tests.bench.ratios import means, to_base
 from tests.bench.report import secondary, summary, table
 from tests.bench.results import BenchReport, from_json
 from tests.bench.runtimes import BASE
 from tests.bench.service import results
-from tests.bench.service.report import speedups_line, tables
+from tests.bench.service.report import scaling_table, speedups_line, tables
 from tests.docs.generated.application import ROOT
 
 RESULTS = ROOT / "docs" / "bench" / "results.json"
@@ -58,6 +58,24 @@ def render_service() -> str:
     return (
         "No run is kept in this repository: `make bench-service` measures on your machine and prints tables."
     )
+
+
+def render_scaling() -> str:
+    """Return requests per second of one and of two processes in the kept run of `make bench-service`."""
+    if service := _service():
+        machine = service.machine
+        return (
+            f"{machine['processor']}, {machine['cores']} cores; {service.date}.\n\n{scaling_table(service)}"
+        )
+    return "No run is kept in this repository: `make bench-service` measures on your machine."
+
+
+def render_surroundings() -> str:
+    """Return the kept figures of `python -m tests.bench.surroundings`."""
+    path = ROOT / surroundings.SAVED
+    if not path.exists():
+        return "No run is kept in this repository: the command prints what it measures on your machine."
+    return surroundings.sentence(surroundings.from_json(path.read_text()))
 
 
 def render_accuracy() -> str:

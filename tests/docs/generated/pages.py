@@ -18,7 +18,6 @@ from tests.docs.generated import (
     model_toml,
     notebook,
     picture,
-    scaling,
     zoo,
 )
 from tests.docs.generated.application import ROOT
@@ -40,11 +39,8 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "http-api": http_api.render,
     "metrics": metrics.render,
     "model-toml": model_toml.render,
-    "scaling-capacities": scaling.render_capacities,
-    "scaling-comparisons": scaling.render_comparisons,
-    "scaling-plans": scaling.render_plans,
-    "scaling-profiles": scaling.render_profiles,
-    "scaling-surroundings": scaling.render_surroundings,
+    "scaling": benchmark.render_scaling,
+    "scaling-surroundings": benchmark.render_surroundings,
     "settings": settings_table,
     "service-benchmark": benchmark.render_service,
     "speed": benchmark.render_short,

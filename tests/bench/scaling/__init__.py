@@ -1,1 +1,0 @@
-"""How many replicas a load needs: a simulation of a server, fed and checked by measurements."""
