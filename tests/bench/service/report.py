@@ -127,6 +127,19 @@ def starts_table(starts: Sequence[StartResult]) -> str:
     return table(["model", "server", "ready, s", "memory idle, MB", "memory loaded, MB"], rows)
 
 
+def servers_table(report: ServiceReport) -> str:
+    """Return the requests per second of each server for the model and input that speedups are taken from.
+
+    MLServer's worker processes, the slowest, are left out.
+    """
+    loads = [load for load in report.loads if (load.model, load.form) == (MODEL, FORM)]
+    rates = {(load.server, load.connections): f"{load.timings.per_second:,.0f}" for load in loads}
+    counts = sorted({load.connections for load in loads})
+    names = dict.fromkeys(load.server for load in loads if not load.server.endswith(", workers"))
+    rows = [[name, *(rates.get((name, count), "") for count in counts)] for name in names]
+    return table(["server", *(f"{count} at once" for count in counts)], rows)
+
+
 def scaling_table(report: ServiceReport) -> str:
     """Return the requests per second of one and of two processes with binary input, and their memory."""
     timings = {

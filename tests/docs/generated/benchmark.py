@@ -4,12 +4,12 @@ import json
 
 from tests.bench import accuracy, surroundings
 from tests.bench.models import MODELS
-from tests.bench.ratios import means, to_base
 from tests.bench.report import secondary, summary, table
 from tests.bench.results import BenchReport, from_json
 from tests.bench.runtimes import BASE
 from tests.bench.service import results
-from tests.bench.service.report import scaling_table, speedups_line, tables
+from tests.bench.service.report import scaling_table, servers_table, tables
+from tests.bench.service.speedup import FORM, MODEL
 from tests.docs.generated.application import ROOT
 
 RESULTS = ROOT / "docs" / "bench" / "results.json"
@@ -30,25 +30,30 @@ def render() -> str:
     return "\n\n".join([intro, summary(report), secondary(report)])
 
 
-def render_short() -> str:
-    """Return the lines of the README."""
+def render_engines() -> str:
+    """Return the README's table of engines: milliseconds of a run on one thread, by network."""
     report = _report()
     machine = report.machine
-    place = f"{machine['cores']} cores with {machine['instructions']}"
-    intro = f"Time of a run relative to {BASE}'s (less is better), on {place}:"
-    lines = [_against_base(report, threads) for threads in report.threads]
-    lines += [
-        f"A trace of every layer changes the time of {_title(cost.model)} by {cost.overhead:+.1%}."
-        for cost in report.traces[:1]
-    ]
-    if (build := report.split) is not None:
-        seconds = build.read_seconds + build.bind_seconds + build.compile_seconds
-        lines.append(
-            f"{_title(build.model)} is ready {seconds:.1f} s after its files are opened, compilation included."
-        )
+    shown = ("native", BASE, "openvino", "ncnn", "torch")
+    rows = []
+    for model in report.models:
+        results = report.find(model, report.threads[0])
+        times = [result.seconds if (result := results.get(name)) else None for name in shown]
+        rows.append([_title(model), *("fails" if time is None else f"{time * 1e3:.1f}" for time in times)])
+    head = ["network", "Kuiper Serve", "ONNX Runtime", "OpenVINO", "ncnn", "PyTorch"]
+    place = f"{machine['processor']} with {machine['instructions']}"
+    intro = f"Milliseconds per run, float32, batch 1, one thread, {place} (`make bench`, ten minutes):"
+    return f"{intro}\n\n{table(head, rows)}"
+
+
+def render_servers() -> str:
+    """Return the README's table of servers: requests per second, by concurrency."""
     if service := _service():
-        lines.append(speedups_line(service))
-    return intro + "\n\n" + "\n".join(f"- {line}" for line in lines if line)
+        cores = service.machine["cores"]
+        intro = f"Requests per second for `{MODEL}` with {FORM} input, {cores} cores "
+        intro += "(`make bench-service`, fifteen minutes):"
+        return f"{intro}\n\n{servers_table(service)}"
+    return "No run is kept in this repository: `make bench-service` measures on your machine."
 
 
 def render_service() -> str:
@@ -94,22 +99,6 @@ def render_accuracy() -> str:
     place = f"{told['processor']}, {told['instructions']}; {told['versions']}"
     intro = f"{found['crops']} crops, calibrated on {found['calibration']} others; {place}."
     return f"{intro}\n\n{table(head, rows)}"
-
-
-def _against_base(report: BenchReport, threads: int) -> str:
-    """Return how long the engine takes relative to the base: its mean, its best and its worst model."""
-    ratios = {
-        model: ratio
-        for model in report.models
-        if (ratio := to_base(report.find(model, threads), "native")) is not None
-    }
-    best, worst = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
-    mean, _ = means(report, threads, "native")
-    count = sum(MODELS[name].is_averaged for name in report.models)
-    return (
-        f"{'One thread' if threads == 1 else f'{threads} threads'}: {mean:.2f} in the geometric mean of {count} "
-        f"convolutional networks; from {ratios[best]:.2f} ({_title(best)}) to {ratios[worst]:.2f} ({_title(worst)})."
-    )
 
 
 def _report() -> BenchReport:

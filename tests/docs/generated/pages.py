@@ -43,7 +43,8 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "scaling-surroundings": benchmark.render_surroundings,
     "settings": settings_table,
     "service-benchmark": benchmark.render_service,
-    "speed": benchmark.render_short,
+    "speed-engines": benchmark.render_engines,
+    "speed-servers": benchmark.render_servers,
     "v2-endpoints": http_api.render_v2,
     "zoo": zoo.render,
 }
