@@ -4,6 +4,7 @@ Run: python -m tests.golden.document
 """
 
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 from engine import Layer, registry
@@ -14,54 +15,44 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operators.md"
 
 HEAD = """# Operators
 
-Every operator type that the engine runs, with the arguments that its layer takes from a model: operands
-(`$name`), attributes (`@name`) or parameters (`name=`). Arguments without a default are required. The last
-column counts the golden cases that compare the type with PyTorch (`tests/golden/cases/`). `make figures` writes
-this page.
-
-There are {count} types and {cases} golden cases.
+The engine runs {count} operator types, compared with PyTorch by {cases} golden cases (`tests/golden/cases/`). Each
+signature below names the operands (`$name`), attributes (`@name`) and parameters (`name=`) that the layer reads from a
+PNNX file; those without a default are required, and `*` means any number of operands. The number behind a signature
+counts its golden cases. `make figures` writes this page.
 
 ## Results that the exporter drops
 
-The exporter writes `nn.LSTM` with one output whether a model uses its output, its hidden state or its cell
-state, and with several outputs in the order in which the model first uses them. It does not say which they are.
-Declared shapes often tell. If they leave only the order open, it is assumed to be PyTorch's. If they leave open
-which state an output is, the hidden state is assumed, unless its use as an initial state tells more.
-`graph.warnings`, `kuiper check`, `/models` and the log say what was assumed. Whatever else is ambiguous is
-refused when the graph is built.
+PNNX does not record which outputs of `nn.LSTM`, `nn.GRU` or `nn.RNN` a model uses: it writes those that are used, in
+the order of first use. The engine infers them from declared shapes. Where shapes leave only the order open, it assumes
+PyTorch's order; where they leave open which state an output is, it assumes the hidden state, unless its use as an
+initial state says otherwise. Other ambiguity is an error when the graph is built.
 
-One word at the end of the operator's line in the `.param` file settles it, in the order of the operator's
-outputs:
+`graph.warnings`, `kuiper check`, `GET /models/{{name}}` and the log report every assumption. To settle one, add
+`outputs=` with the names of the results to the operator's line in the `.param` file:
 
     nn.LSTM  lstm  1 2 0 1 2  batch_first=True … #2=(1,2,4)f32 outputs=output,c_n
 
 {results}
 
-A file that was exported with two input shapes (`inputshape2=`) of different sequence lengths leaves less open.
+A file exported with two input shapes (`inputshape2=`) of different sequence lengths is less ambiguous.
 
 ## What the exporter leaves under other names
 
-The exporter writes what it cannot translate as `aten::…`, with its arguments as operands in ATen's order. Those
-listed below run all the same. An import of an ONNX model (`pnnx model.onnx`) leaves some operators under their
-ONNX names: those listed below run, any other is refused as "an ONNX operator that the exporter left
-untranslated".
+PNNX writes operators that it cannot translate as `aten::…`, with arguments in ATen's order, and leaves some
+operators of ONNX models (`pnnx model.onnx`) under their ONNX names. Those listed below run. Any other ONNX operator
+fails with "an ONNX operator that the exporter left untranslated".
 
 ## What the exporter gets wrong
 
-Some files say something else than the model did, and usually nothing in them shows it. `kuiper export` finds that,
-since it compares every tensor with the source, and repairs what can be repaired. Seen in pnnx for PyTorch 2.13:
+Some PNNX files compute something else than the model did. `kuiper export` compares every tensor with PyTorch, reports
+such differences, and repairs the rows that say so. Seen in pnnx for PyTorch 2.13:
 
 {faults}
-
-## Types
-
-| type | arguments | cases |
-|---|---|---|
 """
 
 FAULTS = (
     (
-        "a slice of open axes alone (`x[:, :, 1:]`, `x[..., ::2, ::2]`, with `inputshape2=`)",
+        "a slice of dynamic axes alone (`x[:, :, 1:]`, `x[..., ::2, ::2]`, with `inputshape2=`)",
         "nothing, or the slice without these axes",
         "`F.pad` with a negative margin, `F.max_pool2d(x, 1, 2)`; or a single `inputshape=`; "
         "repaired by `kuiper export`",
@@ -102,7 +93,7 @@ FAULTS = (
         "`bias=True`; repaired by `kuiper export`",
     ),
     (
-        "gelu with tanh, written out",
+        "GELU with tanh, written out",
         "`F.gelu` with erf",
         '`F.gelu(x, approximate="tanh")`; repaired by `kuiper export`',
     ),
@@ -118,7 +109,7 @@ FAULTS = (
         "explicit `pads`",
     ),
     (
-        "ONNX `Shape` where sizes are open",
+        "ONNX `Shape` of dynamic sizes",
         "the tensor itself",
         "`inputshape=` alone, without `inputshape2=`",
     ),
@@ -128,14 +119,33 @@ FAULTS = (
 """What a model does, what the exporter makes of it, and how to word the model instead."""
 
 
+_FAMILIES = {
+    "aten": "ATen",
+    "F": "torch.nn.functional",
+    "nn": "torch.nn",
+    "Tensor": "torch.Tensor",
+    "torch": "torch",
+    "torch.fft": "torch.fft",
+}
+"""Type up to its last separator -> title of its section."""
+
+
 def render() -> str:
     """Return the text of the page."""
     cases = Counter(case.type for table in families().values() for case in table)
     ours = (layer for layer in registry if layer.forward.__module__.startswith("engine."))
-    layers = sorted(ours, key=lambda layer: layer.type.lower())
-    rows = (f"| `{layer.type}` | {_arguments(layer)} | {cases[layer.type] or ''} |" for layer in layers)
-    head = HEAD.format(count=len(layers), cases=cases.total(), results=_results(layers), faults=_faults())
-    return head + "\n".join(rows) + "\n"
+    layers = sorted(ours, key=lambda layer: (_family(layer), layer.type.lower()))
+    parts = [HEAD.format(count=len(layers), cases=cases.total(), results=_results(layers), faults=_faults())]
+    for family, members in groupby(layers, _family):
+        lines = (f"- `{_signature(layer)}` {cases[layer.type] or ''}".rstrip() for layer in members)
+        parts.append(f"## {family}\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _family(layer: Layer) -> str:
+    """Return the title of the section that lists a type."""
+    family = layer.type.rpartition("::" if "::" in layer.type else ".")[0]
+    return _FAMILIES.get(family, "Other types" if family else "ONNX types")
 
 
 def _faults() -> str:
@@ -149,21 +159,20 @@ def _results(layers: list[Layer]) -> str:
     return "\n".join(["| type | names of results |", "|---|---|", *rows])
 
 
-def _arguments(layer: Layer) -> str:
-    words = ["any number of operands"] if layer.variadic else []
-    words += [_argument(argument) for argument in layer.arguments if argument.name != "results"]
+def _signature(layer: Layer) -> str:
+    """Return a type with the arguments of its layer, as a Python signature."""
+    arguments = ["*inputs"] if layer.variadic else []
+    arguments += [_argument(argument) for argument in layer.arguments if argument.name != "results"]
     if layer.collects_attributes:
-        words.append("its attributes")
-    return ", ".join(words)
+        arguments.append("**attributes")
+    return f"{layer.type}({', '.join(arguments)})"
 
 
 def _argument(argument: Argument) -> str:
     if argument.required:
-        return f"{argument.name}"
+        return argument.name
     default = argument.default
-    if isinstance(default, tuple) and len(default) == 1:
-        default = default[0]
-    return f"{argument.name}={default}".replace("|", "\\|")
+    return f"{argument.name}={default[0] if isinstance(default, tuple) and len(default) == 1 else default}"
 
 
 def main() -> None:

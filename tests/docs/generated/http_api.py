@@ -22,18 +22,23 @@ _WORDS = {
     "object": "object",
 }
 
+_EVERYWHERE = {"421", "500", "503"}
+"""Statuses that the head of the page names, for all endpoints."""
+_NUMBER = "number or `NaN`, `Infinity`, `-Infinity`"
+"""How pydantic describes a float that need not be finite, which the head of the page explains."""
+
 Schema = dict[str, Any]
 
 
 def render() -> str:
-    """Return a section for each group of endpoints, and the objects that their answers hold."""
+    """Return a section for each group of endpoints, and the objects that their responses hold."""
     described = create_app(Settings()).openapi()
-    parts, objects = [], dict[str, Schema]()
+    parts, objects, seen = [], dict[str, Schema](), set[str]()
     for tag, title in _TITLES.items():
         parts.append(f"## {title}")
         for method, path, operation in _operations(described):
             if operation["tags"] == [tag]:
-                parts += _endpoint(method, path, operation, described)
+                parts += _endpoint(method, path, operation, described, seen)
                 for schema in _answers(operation):
                     _collect(schema, described["components"]["schemas"], objects)
     parts.append("## Objects")
@@ -63,20 +68,19 @@ def _answers(operation: Schema) -> list[Schema]:
     return [kind["schema"] for kind in content.values() if "schema" in kind]
 
 
-def _endpoint(method: str, path: str, operation: Schema, described: Schema) -> list[str]:
+def _endpoint(method: str, path: str, operation: Schema, described: Schema, seen: set[str]) -> list[str]:
+    """Return the section of an endpoint; what `seen` holds was shown in full by a section before it."""
     parts = [f"### {method.upper()} {path}", operation["description"]]
-    if operation.get("parameters"):
-        rows = [_parameter(parameter) for parameter in operation["parameters"]]
-        parts.append(table(["parameter", "in", "value", "default", "meaning"], rows))
+    parts.append(_parameters(operation.get("parameters", []), seen))
     if "requestBody" in operation:
         parts.append(f"**Body:** {_kinds(operation['requestBody'])}.")
-    parts.append(f"**Answer:** {_kinds(operation['responses']['200'])}.")
+    parts.append(f"**Response:** {_kinds(operation['responses']['200'])}.")
     for schema in _answers(operation):
         found = described["components"]["schemas"].get(_reference(schema), {})
         if "properties" in found:
-            parts.append(_fields(found))
-    failing = [status for status in operation["responses"] if status != "200"]
-    parts.append(f"**Errors:** {', '.join(failing)}; see [error codes](errors.md).")
+            parts.append(_unseen(_fields(found), seen) or "The object is the one above.")
+    failing = sorted(operation["responses"].keys() - {"200", *_EVERYWHERE})
+    parts.append(f"**Errors:** {', '.join(failing)}." if failing else "")
     return parts
 
 
@@ -84,25 +88,55 @@ def _kinds(described: Schema) -> str:
     return ", ".join(f"`{kind}`" for kind in sorted(described["content"]))
 
 
-def _parameter(parameter: Schema) -> list[str]:
+def _parameters(parameters: list[Schema], seen: set[str]) -> str:
+    """Return a list of parameters; those of a path, which their names explain, and those above are left short."""
+    lines, above = list[str](), list[str]()
+    for parameter in parameters:
+        line = _parameter(parameter)
+        if parameter["in"] == "path" and not parameter.get("description"):
+            continue
+        if _unseen(line, seen):
+            lines.append(line)
+        else:
+            above.append(f"`{parameter['name']}`")
+    if above:
+        lines.insert(0, f"- {', '.join(above)}: as above")
+    return "\n".join(lines)
+
+
+def _unseen(text: str, seen: set[str]) -> str:
+    """Return a text the first time, and nothing after that."""
+    if text in seen:
+        return ""
+    seen.add(text)
+    return text
+
+
+def _parameter(parameter: Schema) -> str:
     schema = parameter["schema"]
     default = schema.get("default")
-    return [
-        f"`{parameter['name']}`",
-        parameter["in"],
-        _value(schema).removesuffix(", or null"),  # a parameter is left out rather than null
-        "" if default is None else f"`{default}`",
-        parameter.get("description", ""),
-    ]
+    value = _value(schema).removesuffix(", or null")  # a parameter is left out rather than null
+    shown = "" if default in (None, "") else f", default `{str(default).lower()}`"
+    meaning = parameter.get("description", "")
+    return f"- `{parameter['name']}` ({value}{shown})" + (f": {meaning}" if meaning else "")
 
 
 def _fields(schema: Schema) -> str:
-    """Return the table of what an object holds."""
-    rows = [
-        [f"`{key}`", _value(value), value.get("description", "")]
-        for key, value in schema.get("properties", {}).items()
-    ]
-    return table(["field", "value", "meaning"], rows)
+    """Return the list of what an object holds; neighbours of one kind that need no words share a line."""
+    lines, names, kind = list[str](), list[str](), ""
+    for key, field in schema.get("properties", {}).items():
+        value, meaning = _value(field), field.get("description", "")
+        if names and (meaning or value != kind):
+            lines.append(f"- {', '.join(names)} ({kind})" if kind else f"- {', '.join(names)}")
+            names = []
+        if meaning:
+            lines.append(f"- `{key}` ({value}): {meaning}" if value else f"- `{key}`: {meaning}")
+        else:
+            names.append(f"`{key}`")
+            kind = value
+    if names:
+        lines.append(f"- {', '.join(names)} ({kind})" if kind else f"- {', '.join(names)}")
+    return "\n".join(lines)
 
 
 def _collect(schema: Any, schemas: Schema, found: dict[str, Schema], is_answer: bool = True) -> None:
@@ -139,7 +173,7 @@ def _value(schema: Schema) -> str:
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
         options = [option for option in schema["anyOf"] if option.get("type") != "null"]
-        words = " or ".join(dict.fromkeys(map(_value, options)))
+        words = " or ".join(dict.fromkeys(map(_value, options))).replace(_NUMBER, "number")
         return words if len(options) == len(schema["anyOf"]) else f"{words}, or null"
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])

@@ -24,11 +24,23 @@ _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 def render() -> str:
     """Return a table of keys for the file itself, and one for each table in it."""
-    parts = [_keys(ModelConfig)]
+    parts, shown = [_table(_rows(ModelConfig))], dict[str, list[list[str]]]()
     for name, kind in _tables().items():
-        summary = (kind.__doc__ or "").partition("\n")[0]
-        parts += [f"## [{name}]", summary, _keys(kind)]
-    return "\n\n".join(parts)
+        rows = _rows(kind)
+        parts += [f"## [{name}]", (kind.__doc__ or "").partition("\n")[0]]
+        base = next((other for other, theirs in shown.items() if all(row in rows for row in theirs)), None)
+        if base is None:
+            parts.append(_table(rows))
+        else:
+            more = [row for row in rows if row not in shown[base]]
+            parts.append(f"The keys are those of [`[{base}]`](#{base})" + (", and:" if more else "."))
+            parts.append(_table(more) if more else "")
+        shown[name] = rows
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(rows: list[list[str]]) -> str:
+    return table(["key", "value", "default", "meaning"], rows)
 
 
 def _tables() -> Mapping[str, type[BaseModel]]:
@@ -48,7 +60,7 @@ def _tables() -> Mapping[str, type[BaseModel]]:
     return {"image": own.pop("image"), **task_tables(), **own, **nested}
 
 
-def _keys(kind: type[BaseModel]) -> str:
+def _rows(kind: type[BaseModel]) -> list[list[str]]:
     schema = kind.model_json_schema()
     meanings = {
         name: " ".join(text.split())
@@ -67,7 +79,7 @@ def _keys(kind: type[BaseModel]) -> str:
                 else _type(entry, schema)
             )
             rows.append([f"`{name}`", values, shown, meanings[name].removesuffix(".")])
-    return table(["key", "value", "default", "meaning"], rows)
+    return rows
 
 
 def _table_of(annotation: Any) -> type[BaseModel] | None:
