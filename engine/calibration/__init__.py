@@ -1,5 +1,6 @@
-"""Determines the scales of an int8 model from examples, and tells what each layer costs and loses."""
+"""Determines the scales of an int8 model from examples, and reports what each layer costs and loses."""
 
-from engine.calibration.command import main, make_parser
+from engine.calibration.calibrator import DEFAULT_PERCENTILE, METHODS
+from engine.calibration.quantize import QuantizeOptions, quantize_model
 
-__all__ = ["main", "make_parser"]
+__all__ = ["DEFAULT_PERCENTILE", "METHODS", "QuantizeOptions", "quantize_model"]

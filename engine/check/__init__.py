@@ -1,25 +1,27 @@
 """Looks at a model before it is served: can it run, what does it take, and where does it differ from a reference."""
 
 from engine.check.archives import UNREADABLE, load_inputs
+from engine.check.check import CheckOptions, check_model
 from engine.check.closeness import magnitude
-from engine.check.command import main, make_parser
 from engine.check.comparison import Difference, compare_backends, compare_layers, compare_outputs
+from engine.check.document import describe_report
 from engine.check.report import Report, inspect
 from engine.check.shapes import choose_shapes
 from engine.compiler.program.trial import trial_inputs
 
 __all__ = [
     "UNREADABLE",
+    "CheckOptions",
     "Difference",
     "Report",
+    "check_model",
     "choose_shapes",
     "compare_backends",
     "compare_layers",
     "compare_outputs",
+    "describe_report",
     "inspect",
     "load_inputs",
     "magnitude",
-    "main",
-    "make_parser",
     "trial_inputs",
 ]

@@ -1,19 +1,17 @@
-"""The command line as typer sees it: the list of commands, help and shell completion.
+"""The command line: typer's list of commands, help and shell completion.
 
-Only the command that was asked for is imported; the others are known by what `COMMANDS` says of them.
+Only the command in use is imported; the others are known by their sentence in `COMMANDS`.
 """
 
-import argparse
-import inspect
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from service.commands import COMMANDS, PARSED_BY_ARGPARSE
+from service.collection import without_collection
+from service.commands import COMMANDS
 from service.commands.failure import CommandUsageError
 from service.version import kuiper_version
 
@@ -26,7 +24,7 @@ _WORDS = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
 
 
 def run_typed(arguments: Sequence[str]) -> int:
-    """Run a command of typer's; return the exit code of the process.
+    """Run a command; return the exit code of the process.
 
     Raises:
         CommandUsageError: an argument is wrong.
@@ -36,17 +34,15 @@ def run_typed(arguments: Sequence[str]) -> int:
         code = app(list(arguments), prog_name=_NAME, standalone_mode=False)
     except _UsageError as error:
         command = error.ctx.command_path if error.ctx is not None else _NAME
-        problem = error.format_message().rstrip(".")
-        raise CommandUsageError(
-            f"{problem[:1].lower()}{problem[1:]}; {command} --help tells what there is"
-        ) from error
+        problem = " ".join(error.format_message().split()).rstrip(".")
+        raise CommandUsageError(f"{problem[:1].lower()}{problem[1:]}; see {command} --help") from error
     except SystemExit as ended:  # shell completion
         code = ended.code
     return code if isinstance(code, int) else 0
 
 
 def make_app(name: str | None) -> typer.Typer:
-    """Return the command line, with all that belongs to one command, and the names of the others.
+    """Return the command line, with the arguments of one command, and the names of the others.
 
     Args:
         name: the command that is to be run, or whose arguments are to be completed; None for none.
@@ -56,15 +52,19 @@ def make_app(name: str | None) -> typer.Typer:
         epilog="Example: kuiper infer models/digits models/digits/samples",
         context_settings=_CONTEXT,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,
+        rich_markup_mode="rich",
     )
     app.callback()(_common)
     for each, text in COMMANDS.items():
         function, epilog = _load(each) if each == name else (_listed, None)
-        app.command(
-            each, help=None if each == name and function.__doc__ else text, short_help=text, epilog=epilog
-        )(function)
+        described = _unwrapped(function.__doc__ or text) if each == name else text
+        app.command(each, help=described, short_help=text, epilog=epilog)(function)
     return app
+
+
+def _unwrapped(document: str) -> str:
+    """Return a docstring with one line for each paragraph: help has a width of its own."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in document.strip().split("\n\n"))
 
 
 def _asked_for(arguments: Sequence[str]) -> str | None:
@@ -73,38 +73,15 @@ def _asked_for(arguments: Sequence[str]) -> str | None:
     return next((word for word in words if word in COMMANDS), None)
 
 
-def _load(name: str) -> tuple[Callable[..., None], str | None]:
+def _load(name: str) -> tuple[Callable[..., None], str]:
     """Import a command; return the function whose parameters are its arguments, and the example that ends its help."""
-    module = import_module(f"service.commands.{name}")
-    if name in PARSED_BY_ARGPARSE:
-        return _with_flags_of(module.make_parser()), None
+    with without_collection():
+        module = import_module(f"service.commands.{name}")
     return module.run, f"Example: {module.EXAMPLE}"
 
 
 def _listed() -> None:
-    """Stand for a command that is not asked for."""
-
-
-def _with_flags_of(parser: argparse.ArgumentParser) -> Callable[..., None]:
-    """Return a function with the flags of a parser as parameters: shells complete them, and argparse reads them."""
-
-    def described(**_: Any) -> None:
-        """Stand for the command, which `service.commands.dispatch` runs itself."""
-
-    flags = [
-        _parameter(action) for action in parser._actions if action.option_strings and action.dest != "help"
-    ]
-    described.__doc__ = parser.description
-    described.__annotations__ = {flag.name: flag.annotation for flag in flags}
-    described.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]  # as PEP 362 has it
-    return described
-
-
-def _parameter(action: argparse.Action) -> inspect.Parameter:
-    is_path = action.type is Path or action.metavar in ("DIR", "FILE")
-    kind: Any = bool | None if action.nargs == 0 else Path | None if is_path else str | None
-    annotation = Annotated[kind, typer.Option("/".join(action.option_strings), help=action.help)]
-    return inspect.Parameter(action.dest, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    """Stand for a command that is not in use."""
 
 
 def _show_version(is_asked: bool) -> None:

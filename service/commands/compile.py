@@ -1,19 +1,20 @@
 """`kuiper compile MODEL…`: compiles models ahead, so that servers which start later with the same settings need not."""
 
-import argparse
 import compileall
-import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 import engine
 import service
 from engine import code_folder_in_use
-from engine.command_parser import CommandParser
-from service.commands.setting_flags import add_flags, settings_of
+from service.commands.failure import BAD, CommandError
+from service.commands.opening import model_folder
+from service.commands.output import Json, print_json
+from service.commands.setting_options import settings_of, takes_settings
 from service.config.settings import Settings
 from service.repository.load_progress import LoadProgress
 from service.repository.loaded_model import LoadedModel
@@ -21,8 +22,8 @@ from service.repository.repository import RepositoryError, load_entries
 from service.telemetry.load_report import LoadReport
 from service.telemetry.logging import configure_logging
 
-GOOD, BAD = 0, 1
-"""Exit codes."""
+GOOD = 0
+"""Exit code of a command that did all."""
 
 _SETTINGS = frozenset(
     {
@@ -45,42 +46,34 @@ _SETTINGS = frozenset(
 """Settings of a server that decide what it compiles."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Compile models ahead; return the exit code of the process.
+EXAMPLE = "kuiper compile models"
 
-    Raises:
-        SettingsError: a setting is wrong.
-        SystemExit: an argument is wrong, with exit code 2, or help was asked for.
+
+@takes_settings(_SETTINGS)
+def run(
+    model: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="folder or name of a model, or folder of models; by default the folder that the settings name",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    json: Json = False,
+    **options: Any,
+) -> None:
+    """Compile models as a server with the same settings does when it starts, and keep the code for later starts.
+
+    The code is kept in the folder that KUIPER_CACHE names. The exit code is 0 if all is compiled and kept, 1 if a model
+    is broken, a program is not used, or nothing can be kept.
     """
-    flags = vars(make_parser().parse_args(arguments))
-    as_json = flags.pop("json", False)
-    given = [{"models": folder} for folder in flags.pop("model")] or [{}]
-    settings = [settings_of({**flags, **models, "warm_up": True}) for models in given]
+    options["warm_up"] = True
+    given = [{"models": model_folder(name)} for name in model or ()] or [{}]
+    settings = [settings_of({**options, **models}) for models in given]
     configure_logging(settings[0].log_level, settings[0].log_format)
-    return compile_ahead(settings, as_json)
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the arguments: folders, and those settings that decide what a server compiles."""
-    parser = CommandParser(
-        prog="kuiper compile",
-        description="Compile models as a server with the same settings does when it starts, and keep the code in the "
-        "folder that KUIPER_CACHE names, so that later starts need not.",
-        epilog="Exit code: 0 if all is compiled and kept, 1 if a model is broken, a program is not used, or nothing "
-        "can be kept, 2 if a setting is wrong. Example: kuiper compile models",
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "model",
-        type=Path,
-        nargs="*",
-        default=[],
-        help="the folder of a model, or a folder of models (default: the one that the setting names)",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
-    add_flags(parser, _SETTINGS)
-    return parser
+    code = compile_ahead(settings, json)
+    if code:
+        raise typer.Exit(code)
 
 
 def compile_ahead(settings: Iterable[Settings], as_json: bool = False) -> int:
@@ -91,20 +84,21 @@ def compile_ahead(settings: Iterable[Settings], as_json: bool = False) -> int:
     Args:
         settings: those of each server to compile for: which folder of models, and how they are loaded.
         as_json: whether to print one JSON document.
+
+    Raises:
+        CommandError: nothing can be kept.
     """
     if code_folder_in_use() is None:
-        print("error: KUIPER_CACHE is empty, or there is no compiler: nothing would be kept", file=sys.stderr)
-        return BAD
+        raise CommandError("KUIPER_CACHE is empty, or there is no compiler: nothing would be kept")
     compile_modules([*engine.__path__, *service.__path__])
     tell: Callable[[LoadedModel], None] = _ignore if as_json else _print
     results = [_compile(each, tell) for each in settings]
     folder = code_folder_in_use()
     if folder is None:
-        print("error: the folder that KUIPER_CACHE names cannot be written", file=sys.stderr)
-        return BAD
+        raise CommandError("the folder that KUIPER_CACHE names cannot be written")
     if as_json:
         models = [_describe(model) for result in results for model in result.models]
-        print(json.dumps({"models": models, "kept_in": str(folder)}, indent=2))
+        print_json({"models": models, "kept_in": str(folder)})
     else:
         print(f"kept in {folder}")
     return GOOD if all(result.is_good for result in results) else BAD
@@ -131,7 +125,7 @@ def _compile(settings: Settings, tell: Callable[[LoadedModel], None]) -> _Compil
     try:
         entries = load_entries(settings, LoadProgress(LoadReport().tell))
     except RepositoryError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"kuiper: {error}", file=sys.stderr)
         return _Compiled([], is_good=False)
     models = [model for entry in entries.values() for model in entry.versions.values()]
     for model in models:

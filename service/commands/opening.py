@@ -1,5 +1,6 @@
 """The model that a command names, and the inputs that it runs on."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +21,17 @@ Model = Annotated[
     str,
     typer.Argument(help="folder of a model, its .param file, or the name of a model in the folder of models"),
 ]
+_SOURCE = re.compile(r"\.(pt|pt2|pth|torchscript|onnx|safetensors)$|^[\w./\\-]+:[A-Za-z_][\w.]*$")
+"""What `kuiper export` takes in place of a model: a file of PyTorch or ONNX, `file.py:Class`, `timm:name`."""
 _LONGEST_NAME = 16
 """Characters of the longest name of a model that heads a column."""
 
-Threads = Annotated[int, typer.Option(min=1, max=1024, help="Threads that a run uses.")]
+Threads = Annotated[int, typer.Option(min=1, max=1024, metavar="N", help="Threads of a run.")]
 Shapes = Annotated[
     list[str] | None,
     typer.Option(
         "--shape",
+        metavar="DIMS",
         help="Shape of an input, as 1,3,224,224; repeat it for each.",
         show_default=False,
     ),
@@ -50,6 +54,8 @@ def find_model(name: str) -> Path:
         CommandError: there is none.
     """
     path = Path(name)
+    if _SOURCE.search(name) and not path.is_dir():
+        raise CommandError(f"{name}: is the source of a model; export it first: kuiper export {name}")
     if path.exists():
         return path
     models = folder_of(load_settings({}).models)
@@ -58,6 +64,12 @@ def find_model(name: str) -> Path:
     known = sorted(each.name for each in models.iterdir() if each.is_dir()) if models.is_dir() else []
     there = f"; in {models} there are {', '.join(known)}" if known else ""
     raise CommandError(f"{name}: is no model; expected its folder, its .param file or its name{there}")
+
+
+def model_folder(name: str) -> Path:
+    """Return the folder of a model, or a folder of models; the arguments and errors are those of `find_model`."""
+    path = find_model(name)
+    return path if path.is_dir() else path.parent
 
 
 def open_model(name: str, threads: int = 1, backend: str | None = None) -> RuntimeGraph:

@@ -1,17 +1,17 @@
-"""`kuiper serve`: serves the models of a directory. Its flags are the settings."""
+"""`kuiper serve`: serves the models of a directory. Its options are the settings."""
 
-import argparse
 import logging
 import os
-from collections.abc import Sequence
+from typing import Any
 
-from engine.command_parser import CommandParser
+import typer
+
 from service.app import create_app
 from service.collection import collect_rarely
-from service.commands.setting_flags import add_flags, settings_of
+from service.commands.setting_options import settings_of, takes_settings
 from service.config.environment import doubtful_variables
 from service.config.machine import share_machine
-from service.config.settings import Settings, describe_settings
+from service.config.settings import Settings
 from service.errors import ListenError
 from service.memory_trimmer import use_one_heap
 from service.processes.run import run_processes
@@ -19,7 +19,7 @@ from service.processes.slot import START_FAILED, Slot, take_slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
 from service.server.listener import listen, url_of
-from service.server.server import run
+from service.server.server import run as run_server
 from service.server.tls import check_tls
 from service.stores.source import open_source
 from service.telemetry.load_report import LoadReport
@@ -28,36 +28,28 @@ from service.telemetry.logging import configure_logging
 _logger = logging.getLogger(__name__)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Serve until a signal stops the server; return the exit code of the process.
+EXAMPLE = "kuiper serve --models models --port 8000"
+EXAMPLE_MARK = "none"
+"""It runs until it is stopped; the guide on serving shows how."""
 
-    Raises:
-        SettingsError: a setting is wrong.
-        SystemExit: an argument is wrong, with exit code 2, or help was asked for.
+
+@takes_settings()
+def run(**options: Any) -> None:
+    """Serve the models of a directory until a signal stops the server.
+
+    Every option can also be set in the environment, --max-body-bytes as KUIPER_MAX_BODY_BYTES, or in a TOML file,
+    max_body_bytes = 1000000. Options take precedence over the environment, and the environment over the file. Only the
+    environment and the file hold secrets: KUIPER_API_KEYS, KUIPER_ADMIN_KEYS and KUIPER_SSL_KEYFILE_PASSWORD.
     """
     slot = take_slot()
     if slot is not None:
         share_machine(slot.processes)
-    settings = settings_of(vars(make_parser().parse_args(arguments)))
+    settings = settings_of(options)
     check_tls(settings)
-    if slot is None and settings.processes > 1:
-        return _supervise(settings)
-    return serve(settings, slot)
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the arguments."""
-    secrets = ", ".join(doc.variable for doc in describe_settings() if not doc.flag)
-    parser = CommandParser(
-        prog="kuiper serve",
-        description="Serve the models of a directory. Every flag can also be set in the environment or in a "
-        "TOML file. Flags take precedence over the environment, and the environment over the file.",
-        epilog=f"Only in the environment or the file: {secrets}. Example: kuiper serve --models models --port 8000",
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,  # --api-keys is not short for --api-keys-file
-    )
-    add_flags(parser)
-    return parser
+    is_first = slot is None and settings.processes > 1
+    code = _supervise(settings) if is_first else serve(settings, slot)
+    if code:
+        raise typer.Exit(code)
 
 
 def serve(settings: Settings, slot: Slot | None = None) -> int:
@@ -82,7 +74,7 @@ def serve(settings: Settings, slot: Slot | None = None) -> int:
     early = _early_load(settings, is_told)
     try:
         app = create_app(settings, early, slot)
-        return run(app, settings) if slot is None else run(app, settings, slot)
+        return run_server(app, settings) if slot is None else run_server(app, settings, slot)
     finally:
         if early is not None:
             early.progress.stop()

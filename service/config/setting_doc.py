@@ -16,6 +16,7 @@ class SettingDoc:
         default: the default, as shown to people; empty if there is none.
         text: what the setting controls.
         field: the setting's field.
+        panel: the group of settings that it is shown in; None for those that matter most.
     """
 
     name: str
@@ -24,6 +25,7 @@ class SettingDoc:
     default: str
     text: str
     field: FieldInfo
+    panel: str | None
 
 
 def shown_default(value: object) -> str:

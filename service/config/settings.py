@@ -7,7 +7,7 @@ the default.
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import EnvSettingsSource
@@ -26,6 +26,84 @@ from service.config.store_url import ModelLocation, without_secrets
 from service.config.wording import problem_of
 
 _LIMITS = Limits()
+
+COMMON: Final = (
+    "models",
+    "host",
+    "port",
+    "grpc_port",
+    "config",
+    "processes",
+    "workers",
+    "threads",
+    "precision",
+    "max_batch_size",
+    "timeout",
+    "api_keys_file",
+)
+"""The settings that matter most, which come first in help and documentation."""
+
+PANELS: Final = {
+    "Models": (
+        "model_name",
+        "skip_broken",
+        "model_control",
+        "poll_seconds",
+        "store_cache",
+        "store_cache_bytes",
+        "allow_code",
+        "warm_up",
+        "backend",
+        "verify",
+        "max_build_seconds",
+    ),
+    "Scheduling": (
+        "heavy_workers",
+        "queue_size",
+        "max_queue_delay_ms",
+        "drain_delay_seconds",
+        "drain_seconds",
+    ),
+    "Limits": (
+        "max_body_bytes",
+        "max_buffered_bytes",
+        "max_unsent_bytes",
+        "max_answer_bytes",
+        "max_run_bytes",
+        "max_tensor_elements",
+        "max_image_pixels",
+        "max_decode_seconds",
+        "image_formats",
+        "send_timeout",
+        "max_connections",
+        "max_connection_age_seconds",
+        "rate_limit",
+    ),
+    "Access and TLS": (
+        "api_keys",
+        "admin_keys",
+        "admin_keys_file",
+        "open_metrics",
+        "open_docs",
+        "console",
+        "cors_origins",
+        "allowed_hosts",
+        "ssl_certfile",
+        "ssl_keyfile",
+        "ssl_keyfile_password",
+        "ssl_ca_certs",
+    ),
+    "Logs and traces": (
+        "log_level",
+        "log_format",
+        "access_log",
+        "trace_rate",
+        "recent_traces",
+        "otel",
+        "otel_layers",
+    ),
+}
+"""The other settings, in groups."""
 
 
 class Settings(SourcedSettings):
@@ -324,11 +402,15 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
 
 
 def describe_settings() -> Iterator[SettingDoc]:
-    """Yield the documentation of each setting, in order of definition."""
-    for name, field in Settings.model_fields.items():
+    """Yield the documentation of each setting: those that matter most, and the others in groups."""
+    placed = [(None, COMMON), *PANELS.items()]
+    for panel, name in [(panel, name) for panel, names in placed for name in names]:
+        field = Settings.model_fields[name]
         default = "" if field.default in (None, ()) else shown_default(field.default)
         flag = "" if _is_secret(name) else "--" + name.replace("_", "-")
-        yield SettingDoc(name, flag, ENV_PREFIX + name.upper(), default, field.description or "", field)
+        yield SettingDoc(
+            name, flag, ENV_PREFIX + name.upper(), default, field.description or "", field, panel
+        )
 
 
 def suggest(name: str) -> str:

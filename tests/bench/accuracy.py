@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from engine import RuntimeGraph
-from engine.calibration.command import main as quantize
 from engine.dtypes import Array
+from service.commands.dispatch import run_command
 from tests.bench import int8
 from tests.bench.machine import machine
 from tests.bench.models import BenchModel, ModelFiles
@@ -172,7 +172,7 @@ def ours(files: ModelFiles, *arguments: str) -> Classify:
         RuntimeError: it could not be quantized.
     """
     data = files.folder / "examples.npz"
-    if quantize([str(files.param), "--data", str(data), "--measured", "16", *arguments]) != 0:
+    if run_command(["quantize", str(files.param), "--data", str(data), "--measured", "16", *arguments]) != 0:
         raise RuntimeError("kuiper quantize failed")
     graph = RuntimeGraph(files.param, precision="int8")
     graph.build()

@@ -28,7 +28,7 @@ from statistics import median
 import numpy as np
 
 from engine import Array
-from engine.calibration.command import main as quantize
+from service.commands.dispatch import run_command
 from tests.bench.encoder import WORDS, write_encoder
 from tests.bench.service.server import ROOT, MeasuredServer, free_port
 
@@ -249,7 +249,7 @@ def _in_precision(model: Model, precision: str) -> Model:
         archive = model.folder.parent / "examples.npz"
         np.savez(archive, in_0=model.examples)
         with redirect_stdout(io.StringIO()):  # its report is not of what is measured
-            failed = quantize([str(model.folder), "--data", str(archive)])
+            failed = run_command(["quantize", str(model.folder), "--data", str(archive)])
         if failed:
             raise RuntimeError(f"{model.folder.name} cannot be quantized")
     return model

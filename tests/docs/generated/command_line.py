@@ -1,47 +1,36 @@
-"""The commands and their arguments, from what reads them; the flags of `kuiper serve` are the settings."""
+"""The commands and their arguments, as typer reads them; the options of `kuiper serve` are the settings."""
 
-import argparse
 import inspect
 from collections.abc import Iterator
 from importlib import import_module
 
 from typer.main import get_command
 
-from engine.calibration.command import make_parser as make_quantize_parser
-from engine.check.command import make_parser
-from service.commands import COMMANDS, PARSED_BY_ARGPARSE
+from service.commands import COMMANDS
 from service.commands.command_line import make_app
 from tests.docs.generated.markdown import table
+
+_WITH_PAGES = ("serve", "compile", "check", "quantize")
+"""Commands whose sections are written by hand, around the table of arguments."""
 
 
 def render() -> str:
     """Return the table of arguments of `kuiper check`."""
-    return _table(make_parser())
+    return _table("check")
 
 
 def render_quantize() -> str:
     """Return the table of arguments of `kuiper quantize`."""
-    return _table(make_quantize_parser())
-
-
-def _table(parser: argparse.ArgumentParser) -> str:
-    actions = [action for action in parser._actions if action.dest != "help"]
-    return table(
-        ["argument", "meaning"], [[f"`{_spelling(action)}`", action.help or ""] for action in actions]
-    )
-
-
-def _spelling(action: argparse.Action) -> str:
-    if not action.option_strings:
-        return f"[{action.dest.upper()}]" if action.nargs == "?" else action.dest.upper()
-    metavar = action.metavar or "|".join(map(str, action.choices or ())) or action.dest.upper()
-    return " ".join([action.option_strings[-1], *([metavar] if isinstance(metavar, str) else metavar)])
+    return _table("quantize")
 
 
 def render_commands() -> str:
-    """Return a section for each command that typer reads: what it does, its example and its arguments."""
-    names = [name for name in COMMANDS if name not in PARSED_BY_ARGPARSE]
-    return "\n\n".join("\n\n".join(_section(name)) for name in names)
+    """Return a section for each of the other commands: what it does, its example and its arguments."""
+    return "\n\n".join("\n\n".join(_section(name)) for name in COMMANDS if name not in _WITH_PAGES)
+
+
+def _table(name: str) -> str:
+    return table(["argument", "meaning"], list(_arguments(name)))
 
 
 def _section(name: str) -> Iterator[str]:
@@ -50,7 +39,7 @@ def _section(name: str) -> Iterator[str]:
     yield inspect.cleandoc(module.run.__doc__)
     mark = f"<!-- example: {module.EXAMPLE_MARK} -->\n" if hasattr(module, "EXAMPLE_MARK") else ""
     yield f"{mark}```sh\n{module.EXAMPLE}\n```"
-    yield table(["argument", "meaning"], list(_arguments(name)))
+    yield _table(name)
 
 
 def _arguments(name: str) -> Iterator[list[str]]:

@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.check import compare_layers, main
+from engine.check import compare_layers
 from engine.compiler.graph import EpilogueNode, Linear
 from engine.compiler.selection import RULES, Selector
 from engine.dtypes import Array
 from engine.errors import InputError
 from engine.graph import RuntimeGraph
+from service.commands.dispatch import run_command
 from tests.engine.models import make_graph, write_model
 
 LINES = """
@@ -78,7 +79,7 @@ def test_agreement(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], backend: str, spell: type
 ) -> None:
     path = save(tmp_path, **spell(**reference()))
-    assert main([model, "--backend", backend, "--layers", path]) == 0
+    assert run_command(["check", model, "--backend", backend, "--layers", path]) == 0
     printed = capsys.readouterr().out
     count = {"native": 6, "numpy": 7}[backend]  # act is fused into head.first, whose own operand is nowhere
     assert f"layers  {count} operands agree with the reference ({count} computed by {backend})" in printed
@@ -92,7 +93,7 @@ def test_reference_that_differs(
 ) -> None:
     arrays = reference()
     arrays |= {name: arrays[name] + 0.5 for name in "bcdefg"}
-    assert main([model, "--backend", backend, "--layers", save(tmp_path, **arrays)]) == 1
+    assert run_command(["check", model, "--backend", backend, "--layers", save(tmp_path, **arrays)]) == 1
     printed = capsys.readouterr().out
     place = {"native": "F.relu act, operand 'c'", "numpy": "nn.Linear head.first, operand 'b'"}[backend]
     assert f"first divergence  {place}: differs by up to 0.5 (computed by {backend}" in printed
@@ -109,14 +110,14 @@ def test_layers_finds_a_wrong_kernel(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], spell: type
 ) -> None:
     path = save(tmp_path, **spell(**reference()))
-    assert main([model, "--backend", "native", "--layers", path]) == 1
+    assert run_command(["check", model, "--backend", "native", "--layers", path]) == 1
     printed = capsys.readouterr().out
     assert (
         "not used        the compiled program for inputs ((2,3)f32,): nn.Linear head.second: differs"
         in printed
     )
     assert "first divergence  nn.Linear head.second, operand 'd': differs" in printed
-    assert main([model, "--backend", "numpy", "--layers", path]) == 0
+    assert run_command(["check", model, "--backend", "numpy", "--layers", path]) == 0
 
 
 @pytest.mark.plants_a_mistake
@@ -125,10 +126,10 @@ def test_against_finds_a_wrong_kernel(model: str, tmp_path: Path, capsys: pytest
     outputs, arrays = tmp_path / "outputs.npz", reference()
     np.savez(outputs, out_0=arrays["f"], out_1=arrays["g"])
     command = [model, "--against", save(tmp_path, a=X), str(outputs), "--backend"]
-    assert main([*command, "native"]) == 1
-    assert main([*command, "numpy"]) == 0
+    assert run_command(["check", *command, "native"]) == 1
+    assert run_command(["check", *command, "numpy"]) == 0
     capsys.readouterr()
-    assert main([*command, "both"]) == 1
+    assert run_command(["check", *command, "both"]) == 1
     printed = capsys.readouterr().out
     assert "output  f  differs" in printed
     assert "output  f  agrees" in printed
@@ -138,7 +139,7 @@ def test_against_finds_a_wrong_kernel(model: str, tmp_path: Path, capsys: pytest
 @pytest.mark.plants_a_mistake
 @pytest.mark.usefixtures("wrong_kernel")
 def test_both_backends_find_a_wrong_kernel(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([model, "--backend", "both"]) == 1
+    assert run_command(["check", model, "--backend", "both"]) == 1
     printed = capsys.readouterr().out
     assert "inputs  random, seed 0" in printed
     assert "first difference  nn.Linear head.second, operand 'd': differs" in printed
@@ -146,7 +147,7 @@ def test_both_backends_find_a_wrong_kernel(model: str, capsys: pytest.CaptureFix
 
 
 def test_both_backends_agree(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([model, "--backend", "both", "--threads", "2"]) == 0
+    assert run_command(["check", model, "--backend", "both", "--threads", "2"]) == 0
     assert "backends  6 operands agree with numpy (6 computed by native)" in capsys.readouterr().out
 
 
@@ -156,7 +157,7 @@ def test_wrong_kernel_behind_operands_that_are_nowhere(
 ) -> None:
     """The reference has only what the kernel keeps in registers: its end is compared with numpy."""
     model, path = str(write_model(tmp_path, LINES, WEIGHTS)), save(tmp_path, a=X, b=reference()["b"])
-    assert main([model, "--backend", "native", "--layers", path]) == 0
+    assert run_command(["check", model, "--backend", "native", "--layers", path]) == 0
     printed = capsys.readouterr().out
     assert "fused  nn.Linear head.first, operand 'b': in a kernel's registers only" in printed
     assert (
@@ -171,7 +172,7 @@ def test_wrong_kernel_behind_operands_that_are_nowhere(
         rule(selector, node)
 
     monkeypatch.setitem(RULES, Linear, select_wrong)
-    assert main([model, "--backend", "native", "--layers", path]) == 1
+    assert run_command(["check", model, "--backend", "native", "--layers", path]) == 1
     assert "first divergence  F.relu act, operand 'c'" in capsys.readouterr().out
 
 
@@ -194,17 +195,19 @@ def test_wrong_kernel_behind_operands_that_are_nowhere(
 def test_names_that_are_none(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], names: list[str], message: str
 ) -> None:
-    assert main([model, "--layers", save(tmp_path, **dict.fromkeys(names, X))]) == 1
+    assert run_command(["check", model, "--layers", save(tmp_path, **dict.fromkeys(names, X))]) == 1
     assert message.split("; near", maxsplit=1)[0] in capsys.readouterr().err
 
 
 def test_near_names_are_told(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main([model, "--layers", save(tmp_path, a=X, **{"head.frist": X})])
+    run_command(["check", model, "--layers", save(tmp_path, a=X, **{"head.frist": X})])
     assert "'head.frist'; near: 'head.first'" in capsys.readouterr().err
 
 
 def test_inputs_go_by_their_operators_names(model: str, tmp_path: Path) -> None:
-    assert main([model, "--layers", save(tmp_path, **{"in": X, "out": reference()["f"]})]) == 0
+    assert (
+        run_command(["check", model, "--layers", save(tmp_path, **{"in": X, "out": reference()["f"]})]) == 0
+    )
 
 
 def test_name_that_two_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,13 +219,13 @@ def test_name_that_two_share(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         pnnx.Output out 1 0 2"""
     model, x = str(write_model(tmp_path, lines)), X[:1]
     given = {"in": x, "2": np.tanh(np.maximum(x, 0))}
-    assert main([model, "--layers", save(tmp_path, **given, **{"1": x})]) == 1
+    assert run_command(["check", model, "--layers", save(tmp_path, **given, **{"1": x})]) == 1
     expected = (
         "'1': an operand has this name, and an operator that gives '2'; expected 'operand:1' or 'operator:1'"
     )
     assert expected in capsys.readouterr().err
     meant = {"operand:1": np.maximum(x, 0), "operator:1": given["2"]}
-    assert main([model, "--layers", save(tmp_path, **given, **meant)]) == 0
+    assert run_command(["check", model, "--layers", save(tmp_path, **given, **meant)]) == 0
 
 
 def test_empty_reference(tmp_path: Path) -> None:
@@ -248,11 +251,11 @@ def test_inputs_that_a_model_takes_are_made_up(tmp_path: Path, capsys: pytest.Ca
         F.relu act 1 1 b c $input=b
         pnnx.Output out 1 0 c"""
     model = str(write_model(tmp_path, lines, {"table.weight": np.ones((1, 2), np.float32)}))
-    assert main([model, "--backend", "both"]) == 0
+    assert run_command(["check", model, "--backend", "both"]) == 0
     assert "inputs  all zeros" in capsys.readouterr().out
     none = lines.replace("=1 sparse", "=0 sparse").replace("(1,2)", "(0,2)")
     model = str(write_model(tmp_path, none, {"table.weight": np.ones((0, 2), np.float32)}))
-    assert main([model, "--backend", "both"]) == 1
+    assert run_command(["check", model, "--backend", "both"]) == 1
     assert "error: --backend both: no made-up inputs run on the model" in capsys.readouterr().err
 
 
@@ -261,5 +264,5 @@ def test_tuples_are_compared_by_tolerance(tmp_path: Path, capsys: pytest.Capture
     lines = LINES.replace("pnnx.Output out 1 0 f\n    pnnx.Output out1 1 0 g", "").rstrip()
     lines += "\n    prim::TupleConstruct pair 2 1 f g t\n    pnnx.Output out 1 0 t"
     model = str(write_model(tmp_path, lines, WEIGHTS))
-    assert main([model, "--backend", "both"]) == 0
+    assert run_command(["check", model, "--backend", "both"]) == 0
     assert "backends  7 operands agree" in capsys.readouterr().out

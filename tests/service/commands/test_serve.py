@@ -1,13 +1,14 @@
 from pathlib import Path
 
 import pytest
+from typer import rich_utils
 
 from service.commands import serve
 from service.commands.dispatch import run_command
 from service.commands.failure import USAGE_ERROR
 from service.config.fitting import describe_fit
 from service.config.machine import read_machine
-from service.config.settings import Settings, describe_settings
+from service.config.settings import COMMON, PANELS, Settings, describe_settings
 from service.http.application import Application
 from service.services import services_of
 from tests.service.config.cgroup_trees import v2
@@ -23,31 +24,51 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         calls.append(settings)
         return 0
 
-    monkeypatch.setattr(serve, "run", run)
+    monkeypatch.setattr(serve, "run_server", run)
     monkeypatch.setattr(serve, "configure_logging", lambda *given: None)
     return calls
 
 
-def test_help_shows_every_flag_with_default_and_variable(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run_command(["serve", "--help"])
-    assert ended.value.code == 0
-    text = " ".join(capsys.readouterr().out.split())
+def shown_help(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(rich_utils, "MAX_WIDTH", 400)
+    assert run_command(["serve", "--help"]) == 0
+    return " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+def test_help_shows_every_flag_with_its_default(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shown_help(capsys, monkeypatch)
     for doc in describe_settings():
         if not doc.flag:
             assert doc.variable in text
             continue
-        default = f"default: {doc.default}, " if doc.default else ""
-        assert f"{doc.text} ({default}{doc.variable})" in text
+        assert f"{doc.text} [default: {doc.default}]" if doc.default else doc.text in text
         assert doc.flag in text
 
 
-def test_help_names_the_unit_of_a_time(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run_command(["serve", "--help"])
-    shown = capsys.readouterr().out
-    assert "--max-queue-delay-ms MILLISECONDS" in shown
-    assert "--timeout SECONDS" in shown
+def test_help_has_the_settings_that_matter_most_before_those_in_panels(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shown_help(capsys, monkeypatch)
+    places = [text.index(f" --{name.replace('_', '-')} ") for name in COMMON]
+    assert places == sorted(places)
+    panels = [text.index(f"─ {panel} ─") for panel in ("Options", *PANELS)]
+    assert panels == sorted(panels)
+    assert panels[0] < places[0] < places[-1] < panels[1]
+
+
+def test_every_setting_has_one_place() -> None:
+    assert len(COMMON) == 12
+    assert sorted([*COMMON, *(name for names in PANELS.values() for name in names)]) == sorted(
+        Settings.model_fields
+    )
+
+
+def test_help_names_the_unit_of_a_time(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--timeout SECONDS" in shown_help(capsys, monkeypatch)
 
 
 def test_flags_become_settings(served: list[Settings], tmp_path: Path) -> None:
@@ -71,7 +92,7 @@ def test_quota_and_memory_of_a_container_decide_what_is_not_set(
 ) -> None:
     tree = v2(tmp_path, {"cpu.max": "200000 100000\n", "memory.max": f"{1 << 30}\n"})
     container = read_machine(tree, cores=64, ram=256 << 30)
-    for module in ("service.commands.setting_flags", "service.config.settings"):
+    for module in ("service.commands.setting_options", "service.config.settings"):
         monkeypatch.setattr(f"{module}.this_machine", lambda: container)
     run_command(["serve"])
     run_command(["serve", "--workers", "5", "--max-run-bytes", "999999999"])
@@ -101,8 +122,6 @@ def test_bad_setting_ends_with_one_line(served: list[Settings], capsys: pytest.C
 def test_unknown_flag_ends_with_usage_and_secrets_are_no_flags(
     served: list[Settings], capsys: pytest.CaptureFixture[str], flag: str
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run_command(["serve", flag])
-    assert ended.value.code == USAGE_ERROR
+    assert run_command(["serve", flag]) == USAGE_ERROR
     assert flag.partition("=")[0] in capsys.readouterr().err
     assert not served

@@ -45,7 +45,7 @@ def test_port_of_a_kubernetes_service_is_not_ours(
     monkeypatch.setenv("KUIPER_SSL_CERTFIEL", "x")
     assert load_settings().port == 8000
     assert load_settings({"port": "7"}).port == 7
-    monkeypatch.setattr(serve, "run", lambda app, settings: 0)
+    monkeypatch.setattr(serve, "run_server", lambda app, settings: 0)
     monkeypatch.setattr(serve, "configure_logging", lambda *_: None)
     with caplog.at_level(logging.WARNING):
         assert run_command(["serve"]) == 0

@@ -10,7 +10,7 @@ import pytest
 from httpx import AsyncClient
 
 from engine import RuntimeGraph, TensorSpec
-from engine.check import main
+from service.commands.dispatch import run_command
 from service.config.settings import Settings
 from service.inspection.comparison_schemas import ComparisonView
 from tests.service.conftest import serving
@@ -83,7 +83,7 @@ async def test_the_first_operator_that_differs_is_that_of_the_command(
     path.write_bytes(npz(reference))
     printed = io.StringIO()
     with redirect_stdout(printed):
-        assert main([str(DIGITS), "--layers", str(path)]) == 1
+        assert run_command(["check", str(DIGITS), "--layers", str(path)]) == 1
     (line,) = [line for line in printed.getvalue().splitlines() if line.startswith("first divergence")]
     shown = await compare(client, "model=digits", files={"reference": ("r.npz", path.read_bytes())})
     assert shown.first is not None

@@ -10,11 +10,11 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 
 from engine import Activation, Quantization, TensorScale, sidecar_path, write_sidecar
-from engine.calibration import main as quantize
 from service.app import create_app
 from service.config.settings import Settings
-from tests.engine.calibration.test_command import LINES
 from tests.engine.models import write_model
+from tests.service.commands.test_quantize import LINES
+from tests.service.commands.test_quantize import main as quantize
 
 pytestmark = pytest.mark.anyio
 URL = "/models/net/quantization"

@@ -1,14 +1,9 @@
-"""`kuiper quantize MODEL --data EXAMPLES`; `python -m engine.calibration` is the same, for `.npz` files.
+"""The calibration of a model for int8: measures it on examples, writes the scales beside it, and reports."""
 
-Its exit code is 0 where the scales were written, 1 where they could not be.
-"""
-
-import argparse
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.backend import choose_backend, describe_processor
@@ -19,137 +14,61 @@ from engine.calibration.examples import ArrayExamples, Examples, chosen
 from engine.calibration.progress import ProgressLine
 from engine.calibration.report import figures_of, print_layers, print_outcome
 from engine.calibration.sensitivity import LayerReport, Sensitivity, choose_layers
-from engine.command_parser import CommandParser
-from engine.errors import InputError, KuiperError
+from engine.errors import InputError
 from engine.graph import RuntimeGraph
-from engine.model_folder import files_at
 from engine.ports import Port
 from engine.precision import Precision
 from engine.quantization.figures import figures_document
 from engine.quantization.scheme import Quantization
 from engine.quantization.sidecar import model_digests, write_sidecar
 
-GOOD, BAD = 0, 1
-"""Exit codes."""
-
 OpenPictures = Callable[[Path, Path, Sequence[Port]], Examples]
 """Opens a folder of pictures for the model in another folder, whose inputs are given."""
 
 
-def main(arguments: Sequence[str] | None = None, open_pictures: OpenPictures | None = None) -> int:
-    """Quantize a model; returns the exit code.
+@dataclass(frozen=True, slots=True)
+class QuantizeOptions:
+    """What is quantized, and how.
+
+    Attributes:
+        param: the `.param` file.
+        bin: the `.bin` file.
+        data: examples: an `.npz`, or a folder of pictures.
+        method: how ranges are chosen, one of `METHODS`.
+        percentile: the part of the values, in percent, that the method "percentile" keeps.
+        agreement: the part of the examples whose class has to be that of float32; None for any.
+        tolerance: the largest relative difference of the outputs from those of float32; None for any.
+        keep: operators that stay in float32.
+        measured: examples that layers are measured on.
+        threads: threads of a run.
+        json: whether one JSON document is printed in place of tables.
+    """
+
+    param: Path
+    bin: Path
+    data: Path
+    method: str = METHODS[0]
+    percentile: float = DEFAULT_PERCENTILE
+    agreement: float | None = None
+    tolerance: float | None = None
+    keep: Sequence[str] = ()
+    measured: int = 32
+    threads: int = 1
+    json: bool = False
+
+
+def quantize_model(options: QuantizeOptions, open_pictures: OpenPictures | None = None) -> None:
+    """Quantize a model: write the scales beside it, and print what each layer loses and gains.
 
     Args:
-        arguments: of the command line.
+        options: what is quantized, and how.
         open_pictures: opens a folder of pictures; None where only arrays can be read.
 
     Raises:
-        SystemExit: the arguments are wrong, with exit code 2, or help was asked for.
+        KuiperError: the model or the examples cannot be read, or do not fit.
+        OSError, ValueError: as above.
     """
-    options = make_parser().parse_args(arguments)
-    logging.getLogger("engine").addHandler(logging.NullHandler())
-    try:
-        return _quantize(options, open_pictures)
-    except (KuiperError, OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return BAD
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    parser = CommandParser(
-        prog="kuiper quantize",
-        description="Determine from examples how a model computes in int8, write that beside the model, and tell what "
-        "each layer loses and gains.",
-    )
-    parser.add_argument(
-        "model",
-        type=Path,
-        help="a .param file, or the folder of a model; of its versions, the highest is quantized",
-    )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        required=True,
-        metavar="EXAMPLES",
-        help="an .npz with in_0, in_1 …, each with a leading axis over examples; or a folder of pictures, prepared as "
-        "model.toml says",
-    )
-    parser.add_argument(
-        "--method",
-        choices=METHODS,
-        default=METHODS[0],
-        help="how ranges are chosen: mse for the least squared error, minmax for all values, percentile for most of "
-        "them (default mse)",
-    )
-    parser.add_argument(
-        "--percentile",
-        type=_percentile,
-        default=DEFAULT_PERCENTILE,
-        metavar="PERCENT",
-        help=f"part of the values that --method percentile keeps (default {DEFAULT_PERCENTILE})",
-    )
-    parser.add_argument(
-        "--agreement",
-        type=_part,
-        metavar="PART",
-        help="keep the most harmful layers in float32 until this part of the examples has the same class as in "
-        "float32, as 0.99",
-    )
-    parser.add_argument(
-        "--tolerance",
-        type=_part,
-        metavar="ERROR",
-        help="keep the most harmful layers in float32 until the outputs differ by at most this from those of float32: "
-        "norm of the difference over norm of the output",
-    )
-    parser.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="LAYER",
-        help="an operator that stays in float32, by name; repeat it for each",
-    )
-    parser.add_argument(
-        "--measured",
-        type=_count,
-        default=32,
-        metavar="N",
-        help="examples that layers are measured on, spread evenly (default 32)",
-    )
-    parser.add_argument(
-        "--threads", type=_count, default=1, metavar="N", help="threads that a run uses (default 1)"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
-    return parser
-
-
-def _percentile(text: str) -> float:
-    return _number(text, 50, 100)
-
-
-def _part(text: str) -> float:
-    return _number(text, 0, 1)
-
-
-def _number(text: str, least: float, greatest: float) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = greatest + 1
-    if not least <= number <= greatest:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from {least:g} to {greatest:g}")
-    return number
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
-    return int(text)
-
-
-def _quantize(options: argparse.Namespace, open_pictures: OpenPictures | None) -> int:
-    param, binary = files_at(options.model)
+    param, binary = options.param, options.bin
     digests = model_digests(param, binary)
     backend = choose_backend()
     graph = open_graph(param, binary, None, options.threads, backend.value)
@@ -181,13 +100,12 @@ def _quantize(options: argparse.Namespace, open_pictures: OpenPictures | None) -
     if options.json:
         found = {"written": str(path), "zeros": zeros, "not_finite": not_finite}
         print(json.dumps(found | figures_document(figures), indent=2))
-        return GOOD
+        return
     print_layers(reports, layers)
     print_outcome(reports, layers, outcome, runs)
     print(f"written {path}")
     for warning in _warnings(zeros, not_finite, len(examples)):
         print(f"warning: {warning}", file=sys.stderr)
-    return GOOD
 
 
 def _warnings(zeros: Sequence[str], not_finite: Mapping[str, int], examples: int) -> Iterator[str]:
@@ -215,7 +133,7 @@ def _examples(data: Path, graph: RuntimeGraph, open_pictures: OpenPictures | Non
 
 
 def _chosen(
-    options: argparse.Namespace, sensitivity: Sensitivity, reports: Sequence[LayerReport]
+    options: QuantizeOptions, sensitivity: Sensitivity, reports: Sequence[LayerReport]
 ) -> tuple[list[Candidate], Outcome]:
     """Return the layers that are computed in int8, and how the outputs compare then."""
     agreement = 0.0 if options.agreement is None else options.agreement

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.check import main
+from service.commands.dispatch import run_command
 from tests.engine.models import write_model
 
 RELU = "pnnx.Input in 0 1 a #a=(2)f32\nnn.ReLU r 1 1 a b\npnnx.Output out 1 0 b"
 
 
 def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
-    code = main([*arguments, "--json"])
+    code = run_command(["check", *arguments, "--json"])
     document: dict[str, object] = json.loads(capsys.readouterr().out)
     assert document["exit_code"] == code
     return document
@@ -39,7 +39,8 @@ def test_unsupported_operators_are_listed(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_what_cannot_be_read_has_no_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "none.param"), "--json"]) == 1
+    (tmp_path / "m.param").write_text("nonsense")
+    assert run_command(["check", str(tmp_path / "m.param"), "--json"]) == 1
     printed = capsys.readouterr()
     assert json.loads(printed.out)["report"] is None
-    assert "none.param" in printed.err
+    assert "m.param" in printed.err

@@ -1,14 +1,16 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from engine import Activation, RuntimeGraph, read_sidecar, sidecar_path
+from engine import Activation, InputError, RuntimeGraph, read_sidecar, sidecar_path
 from engine.backend import choose_backend, describe_processor
-from engine.calibration.command import BAD, GOOD, main
+from engine.calibration import QuantizeOptions, quantize_model
 from engine.calibration.progress import ProgressLine
 from engine.dtypes import Array
+from service.commands.dispatch import run_command
 from tests.engine.models import write_model
 
 LINES = """
@@ -24,6 +26,10 @@ torch.flatten flatten 1 1 d e start_dim=1 end_dim=-1 $input=d #d=(1,6,4,4)f32 #e
 nn.Linear fc 1 1 e f in_features=96 out_features=5 bias=False @weight=(5,96)f32 #e=(1,96)f32 #f=(1,5)f32
 pnnx.Output out 1 0 f #f=(1,5)f32
 """
+
+
+def main(arguments: Sequence[str]) -> int:
+    return run_command(["quantize", *arguments])
 
 
 @pytest.fixture
@@ -54,7 +60,7 @@ def quantized(param: Path) -> RuntimeGraph:
 def test_scales_are_written_and_each_layer_is_reported(
     param: Path, data: Path, method: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(param), "--data", str(data), "--method", method]) == GOOD
+    assert main([str(param), "--data", str(data), "--method", method]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:4] for line in lines[1:4]] == [
         ["one", "nn.Conv2d", "int8", "static"],
@@ -77,7 +83,7 @@ def test_scales_are_written_and_each_layer_is_reported(
 
 
 def test_the_report_is_json_as_well(param: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(param), "--data", str(data), "--keep", "two", "--json"]) == GOOD
+    assert main([str(param), "--data", str(data), "--keep", "two", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["written"] == str(sidecar_path(param))
     assert document["zeros"] == []
@@ -87,7 +93,7 @@ def test_the_report_is_json_as_well(param: Path, data: Path, capsys: pytest.Capt
 
 
 def test_integers_flow_through_pooling_and_flattening(param: Path, data: Path) -> None:
-    assert main([str(param), "--data", str(data)]) == GOOD
+    assert main([str(param), "--data", str(data)]) == 0
     tensors = read_sidecar(param, param.with_suffix(".bin")).tensors
     assert list(tensors) == ["x", "c", "b", "e", "d"]
     assert tensors["b"] == tensors["c"] != tensors["x"]
@@ -97,27 +103,27 @@ def test_integers_flow_through_pooling_and_flattening(param: Path, data: Path) -
 def test_layers_stay_in_float32_where_the_caller_says_so(
     param: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(param), "--data", str(data), "--keep", "two"]) == GOOD
+    assert main([str(param), "--data", str(data), "--keep", "two"]) == 0
     assert dict(read_sidecar(param, param.with_suffix(".bin")).layers) == {
         "one": Activation.STATIC,
         "fc": Activation.STATIC,
     }
-    assert main([str(param), "--data", str(data), "--keep", "three"]) == BAD
+    assert main([str(param), "--data", str(data), "--keep", "three"]) == 1
     assert "--keep: 'three': no layer that can be in int8" in capsys.readouterr().err
 
 
 def test_the_most_harmful_layers_stay_in_float32_until_the_outputs_are_good_enough(
     param: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(param), "--data", str(data), "--tolerance", "0.5"]) == GOOD
+    assert main([str(param), "--data", str(data), "--tolerance", "0.5"]) == 0
     assert len(read_sidecar(param, param.with_suffix(".bin")).layers) == 3
-    assert main([str(param), "--data", str(data), "--tolerance", "0.007"]) == GOOD
+    assert main([str(param), "--data", str(data), "--tolerance", "0.007"]) == 0
     layers = read_sidecar(param, param.with_suffix(".bin")).layers
     assert 0 < len(layers) < 3
     kept = {"one", "two", "fc"} - layers.keys()
     out = capsys.readouterr().out
     assert all(f"kept in f32: {name}, which costs" in out for name in kept)
-    assert main([str(param), "--data", str(data), "--tolerance", "0"]) == GOOD
+    assert main([str(param), "--data", str(data), "--tolerance", "0"]) == 0
     assert not read_sidecar(param, param.with_suffix(".bin")).layers
 
 
@@ -138,7 +144,7 @@ def test_examples_that_do_not_fit_are_named(
     param: Path, tmp_path: Path, arrays: dict[str, Array], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     np.savez(tmp_path / "other.npz", **arrays)  # type: ignore[arg-type]
-    assert main([str(param), "--data", str(tmp_path / "other.npz")]) == BAD
+    assert main([str(param), "--data", str(tmp_path / "other.npz")]) == 1
     assert message in capsys.readouterr().err
     assert not sidecar_path(param).exists()
 
@@ -169,7 +175,7 @@ def test_arrays_belong_to_inputs_by_name_or_by_number(two_inputs: Path, tmp_path
     ids, x = names.split()
     numbers = np.random.default_rng(1).standard_normal((3, 5, 16)).astype(np.float32)
     np.savez(tmp_path / "x.npz", **{x: numbers, ids: np.full((3, 5), 7)})  # type: ignore[arg-type]
-    assert main([str(two_inputs), "--data", str(tmp_path / "x.npz")]) == GOOD
+    assert main([str(two_inputs), "--data", str(tmp_path / "x.npz")]) == 0
 
 
 def test_a_name_that_two_inputs_have_is_neither_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,7 +185,7 @@ def test_a_name_that_two_inputs_have_is_neither_s(tmp_path: Path, capsys: pytest
     weights = {"table.weight": np.zeros((9, 16), np.float32), "fc.weight": np.zeros((4, 16), np.float32)}
     param = write_model(tmp_path, lines.replace("#y=", "#second="), weights)
     np.savez(tmp_path / "x.npz", second=np.zeros((3, 5)), other=np.zeros((3, 5, 16)))
-    assert main([str(param), "--data", str(tmp_path / "x.npz")]) == BAD
+    assert main([str(param), "--data", str(tmp_path / "x.npz")]) == 1
     assert "its arrays are 'second', 'other'; expected in_0" in capsys.readouterr().err
 
 
@@ -206,7 +212,7 @@ def test_no_array_is_taken_for_an_input_that_it_may_not_be(
     first, second = names.split()
     arrays = {first: np.full((3, 5), ids), second: np.zeros((3, 5, 16), np.float32)}
     np.savez(tmp_path / "x.npz", **arrays)  # type: ignore[arg-type]
-    assert main([str(two_inputs), "--data", str(tmp_path / "x.npz")]) == BAD
+    assert main([str(two_inputs), "--data", str(tmp_path / "x.npz")]) == 1
     assert message in capsys.readouterr().err
     assert not sidecar_path(two_inputs).exists()
 
@@ -217,10 +223,10 @@ def test_examples_that_are_partly_not_finite_are_warned_of(
     x = np.random.default_rng(1).standard_normal((4, 3, 8, 8)).astype(np.float32)
     x[1, 0, 2, 3], x[2, 1, 1, 1] = np.nan, np.inf
     np.savez(tmp_path / "x.npz", in_0=x)
-    assert main([str(param), "--data", str(tmp_path / "x.npz"), "--agreement", "1", "--json"]) == GOOD
+    assert main([str(param), "--data", str(tmp_path / "x.npz"), "--agreement", "1", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["not_finite"]["x"] == 2
-    assert main([str(param), "--data", str(tmp_path / "x.npz")]) == GOOD
+    assert main([str(param), "--data", str(tmp_path / "x.npz")]) == 0
     assert "warning: operand 'x' holds infinities or NaN in 2 of 4 examples" in capsys.readouterr().err
 
 
@@ -234,7 +240,7 @@ def test_files_that_change_meanwhile_get_no_scales(
             param.write_text(param.read_text() + "\n")
 
     monkeypatch.setattr(ProgressLine, "show", show)
-    assert main([str(param), "--data", str(data)]) == BAD
+    assert main([str(param), "--data", str(data)]) == 1
     assert "was changed meanwhile; nothing is written" in capsys.readouterr().err
     assert not sidecar_path(param).exists()
 
@@ -255,7 +261,7 @@ def test_a_layer_whose_weights_are_an_operand_as_well_stays_in_float32(tmp_path:
     param, data = write_model(tmp_path, lines, weights), tmp_path / "shared.npz"
     x = random.random((6, 3, 4), np.float32)
     np.savez(data, in_0=x)
-    assert main([str(param), "--data", str(data)]) == GOOD
+    assert main([str(param), "--data", str(data)]) == 0
     quantization = read_sidecar(param, param.with_suffix(".bin"))
     assert dict(quantization.layers) == {"one": Activation.STATIC}
     graph = RuntimeGraph(param, backend=backend, precision="int8")
@@ -267,8 +273,8 @@ def test_a_layer_whose_weights_are_an_operand_as_well_stays_in_float32(tmp_path:
 def test_models_without_such_layers_and_folders_of_pictures_are_refused(
     tmp_path: Path, param: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(param), "--data", str(tmp_path)]) == BAD
-    assert "is a folder; expected an .npz" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"is a folder; expected an \.npz"):
+        quantize_model(QuantizeOptions(param, param.with_suffix(".bin"), tmp_path))
     other = tmp_path / "other"
     other.mkdir()
     lines = """
@@ -276,7 +282,7 @@ def test_models_without_such_layers_and_folders_of_pictures_are_refused(
     nn.ReLU relu 1 1 x y
     pnnx.Output out 1 0 y
     """
-    assert main([str(write_model(other, lines)), "--data", str(data)]) == BAD
+    assert main([str(write_model(other, lines)), "--data", str(data)]) == 1
     assert "has no layers for int8" in capsys.readouterr().err
 
 
@@ -284,15 +290,13 @@ def test_models_without_such_layers_and_folders_of_pictures_are_refused(
     "arguments", [["--agreement", "2"], ["--tolerance", "x"], ["--percentile", "1"], ["--measured", "0"], []]
 )
 def test_wrong_arguments_end_with_a_usage_error(param: Path, arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([str(param), *(["--data", "x", *arguments] if arguments else [])])
-    assert ended.value.code == 2
+    assert main([str(param), *(["--data", "x", *arguments] if arguments else [])]) == 2
 
 
 def test_times_are_those_of_each_precision(
     param: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(param), "--data", str(data)]) == GOOD
+    assert main([str(param), "--data", str(data)]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split()[3:8] == ["ratio", "cosine", "f32", "bf16", "int8"]
     (row,) = [row.split() for row in rows if row.startswith("two ")]
@@ -311,7 +315,7 @@ def test_a_tensor_that_is_0_in_all_examples_is_warned_of(
 ) -> None:
     path = tmp_path / "examples.npz"
     np.savez(path, in_0=np.zeros((2, 3, 8, 8), np.float32))
-    assert main([str(param), "--data", str(path)]) == GOOD
+    assert main([str(param), "--data", str(path)]) == 0
     assert "warning: operand 'x' is 0 in all examples" in capsys.readouterr().err
     assert any("operand 'x' was 0 in all examples" in warning for warning in quantized(param).warnings)
 
@@ -328,7 +332,7 @@ def test_examples_that_give_no_scale_are_refused(
 ) -> None:
     path = tmp_path / "examples.npz"
     np.savez(path, in_0=np.full((2, 3, 8, 8), value, np.float32))
-    assert main([str(param), "--data", str(path)]) == BAD
+    assert main([str(param), "--data", str(path)]) == 1
     assert message in capsys.readouterr().err
     assert not sidecar_path(param).exists()
 
@@ -358,7 +362,7 @@ def test_a_narrow_tensor_beside_a_wide_one_keeps_its_own_scale(tmp_path: Path) -
     param = write_model(tmp_path, lines, weights)
     examples = tmp_path / "examples.npz"
     np.savez(examples, in_0=random.standard_normal((12, 3, 8, 8)).astype(np.float32))
-    assert main([str(param), "--data", str(examples), "--method", "minmax"]) == GOOD
+    assert main([str(param), "--data", str(examples), "--method", "minmax"]) == 0
     tensors = read_sidecar(param, param.with_suffix(".bin")).tensors
     assert tensors["b"] == tensors["c"]
     assert tensors["a"].scale < tensors["b"].scale / 100
