@@ -6,7 +6,7 @@ from engine.backend import Backend, code_folder_in_use
 from engine.binding import BoundLayer
 from engine.compilation import Compilation
 from engine.compiler.memory.block_pool import release_idle_memory
-from engine.compiler.memory.headroom import watch_memory
+from engine.compiler.memory.memory_guard import watch_memory
 from engine.compiler.memory.release import release_file_pages
 from engine.dtypes import PNNX_COMPUTE, PNNX_STORAGE, Array, pnnx_name, widen
 from engine.errors import (
@@ -61,8 +61,8 @@ from engine.registry import DuplicateLayerError, Layer, LayerRegistry, layer, re
 from engine.run import RunResult
 from engine.spec import UNKNOWN, TensorSpec, Value
 from engine.stop import OVERDUE, StopSignal
+from engine.switch_interval import short_switch_interval
 from engine.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLevel, join_statistics
-from engine.turns import short_turns
 from engine.verification import Refusal, Verification, Verify
 
 __all__ = [
@@ -146,7 +146,7 @@ __all__ = [
     "registry",
     "release_file_pages",
     "release_idle_memory",
-    "short_turns",
+    "short_switch_interval",
     "shown_name",
     "sidecar_path",
     "stray_files",

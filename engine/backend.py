@@ -11,7 +11,7 @@ from engine.dtypes import Array
 from engine.errors import BuildError
 from engine.executor import Executor, ExecutorOptions, Planner
 from engine.numpy_executor import NumpyExecutor
-from engine.pnnx.archive import EntryShelf
+from engine.pnnx.archive import EntryCache
 from engine.quantization.weights import QuantizedWeights, quantize_weights
 from engine.verification import Verify
 
@@ -75,9 +75,9 @@ def make_executor(
     if backend is Backend.NUMPY:
         return layers
     from engine.compiler.emit.code_store import code_store  # noqa: PLC0415  # llvmlite takes its time to load
-    from engine.compiler.program.mark import Marks  # noqa: PLC0415
     from engine.compiler.program.native import NativeExecutor  # noqa: PLC0415
     from engine.compiler.program.programs import Programs  # noqa: PLC0415
+    from engine.compiler.program.verification_cache import VerificationCache  # noqa: PLC0415
 
     programs = Programs(
         inputs,
@@ -85,23 +85,23 @@ def make_executor(
         options.threads,
         options.programs_kept,
         verifies=options.verify is not Verify.OFF,
-        marks=Marks(code_store(), content) if options.verify is Verify.LOAD else None,
+        marks=VerificationCache(code_store(), content) if options.verify is Verify.LOAD else None,
         max_seconds=options.max_build_seconds,
         precision=options.precision,
         tolerance=options.tolerance,
-        axes=options.open_axes,
+        axes=options.dynamic_axes,
     )
     return NativeExecutor(programs, layers, plan, outputs, options.max_run_bytes)
 
 
-def entry_shelf(backend: Backend) -> EntryShelf | None:
+def entry_cache(backend: Backend) -> EntryCache | None:
     """Return where a backend, NUMPY or NATIVE, keeps weights that it maps; None for nowhere."""
     if backend is Backend.NUMPY:
         return None
     from engine.compiler.emit.entry_files import entry_files  # noqa: PLC0415  # llvmlite takes its time to load
 
-    shelf = entry_files()
-    return shelf if shelf.is_on else None
+    cache = entry_files()
+    return cache if cache.is_on else None
 
 
 def weight_quantizer(backend: Backend) -> Callable[[Array], QuantizedWeights]:

@@ -209,9 +209,9 @@ class BoundLayer:
         output = declared.get(self.operator.outputs[0]) if self.operator.outputs else None
         return None if output is None else PNNX_COMPUTE.get(output.dtype)
 
-    def _declared_result(self, declared: Declared, open_extent: int = OPEN_EXTENTS[0]) -> Any:
+    def _declared_result(self, declared: Declared, dynamic_extent: int = OPEN_EXTENTS[0]) -> Any:
         """Return what the shape rule says for inputs of the declared types; None where it refuses them."""
-        inputs = declared_specs(self.operator.inputs, declared, open_extent)
+        inputs = declared_specs(self.operator.inputs, declared, dynamic_extent)
         if inputs is None or self.layer.infer is None:
             return UNKNOWN
         try:
@@ -219,14 +219,14 @@ class BoundLayer:
         except (KuiperError, *BUILD_FAULTS):
             return None
 
-    def declared_outputs(self, declared: Declared, open_extent: int) -> tuple[Spec, ...]:
+    def declared_outputs(self, declared: Declared, dynamic_extent: int) -> tuple[Spec, ...]:
         """Return what the shape rule says of the outputs for inputs of the declared types, as far as it does.
 
         Args:
             declared: operand name -> its declared type.
-            open_extent: what extents are taken as that the file leaves open.
+            dynamic_extent: what extents are taken as that the file leaves open.
         """
-        inputs = declared_specs(self.operator.inputs, declared, open_extent)
+        inputs = declared_specs(self.operator.inputs, declared, dynamic_extent)
         try:
             return self.infer(inputs if inputs is not None else [UNKNOWN])
         except KuiperError:

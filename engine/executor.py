@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from engine.compilation import Compilation
 from engine.dtypes import Array
+from engine.dynamic_axes import NO_OPEN_AXES, DynamicAxes
 from engine.errors import BuildError
 from engine.footprint import Footprint
-from engine.open_axes import NO_OPEN_AXES, OpenAxes
 from engine.plan import MAX_RUN_BYTES, Plan
 from engine.precision import LOSS_TOLERATED, Precision
 from engine.run import RunResult, StopCheck
@@ -41,7 +41,7 @@ class ExecutorOptions:
         max_build_seconds: how long compiling a program may take; None for as long as it takes.
         precision: what kernels round the operands of products to.
         tolerance: loss that `AUTO` may take.
-        open_axes: which axes of the inputs vary together.
+        dynamic_axes: which axes of the inputs vary together.
 
     Raises:
         BuildError: that number of threads or programs makes no sense.
@@ -54,7 +54,7 @@ class ExecutorOptions:
     max_build_seconds: float | None = None
     precision: Precision = Precision.F32
     tolerance: float = LOSS_TOLERATED
-    open_axes: OpenAxes = NO_OPEN_AXES
+    dynamic_axes: DynamicAxes = NO_OPEN_AXES
 
     def __post_init__(self) -> None:
         if not 1 <= self.threads <= MAX_THREADS:

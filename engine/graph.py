@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from engine import pnnx
-from engine.backend import Backend, choose_backend, entry_shelf, make_executor
+from engine.backend import Backend, choose_backend, entry_cache, make_executor
 from engine.build import bind, declared_failures, refuse_contradictions
 from engine.build_clock import BuildClock, checked_seconds
 from engine.compilation import Compilation
-from engine.compiler.memory.headroom import compilation_lock
+from engine.compiler.memory.memory_guard import compilation_lock
 from engine.content import delayed_digest
 from engine.dtypes import Array
+from engine.dynamic_axes import dynamic_axes
 from engine.errors import KuiperError, ParamError, StateError
 from engine.executor import PROGRAMS_KEPT, Executor, ExecutorOptions, Planner, RunOptions
 from engine.footprint import Footprint
@@ -21,7 +22,6 @@ from engine.graph_state import GraphState
 from engine.int8_choice import choose_quantization
 from engine.linked_graph import LinkedGraph, link_graph
 from engine.model_folder import bin_beside
-from engine.open_axes import open_axes
 from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan
 from engine.plan_cache import cached_planner
@@ -118,7 +118,7 @@ class RuntimeGraph:
         """
         if self._state is not GraphState.NEED_INIT:
             return
-        self._linked = link_graph(pnnx.read(self.param_path, self.bin_path, entry_shelf(self._backend)))
+        self._linked = link_graph(pnnx.read(self.param_path, self.bin_path, entry_cache(self._backend)))
         self._plan = self._cached_plans()
         self._state = GraphState.NEED_BUILD
 
@@ -147,7 +147,7 @@ class RuntimeGraph:
         self._warnings = (*bound.assumed, *harmless, *doubtful)
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
-        options = replace(options, open_axes=open_axes(linked.inputs))
+        options = replace(options, dynamic_axes=dynamic_axes(linked.inputs))
         self._digest = delayed_digest(linked.operators, quantization, options)
         names = linked.input_names, linked.leaving
         self._executor = make_executor(self._backend, self._plan, *names, options, self._digest)
@@ -272,10 +272,10 @@ class RuntimeGraph:
         check_specs(self._linked.inputs, inputs)
         return self._plan(tuple(inputs))
 
-    def declared_plan(self, open_dimension: int = 1) -> Plan | None:
-        """Return the plan for the declared shapes, `?` read as `open_dimension`; None where there are none that run."""
+    def declared_plan(self, dynamic_dimension: int = 1) -> Plan | None:
+        """Return the plan for the declared shapes, `?` read as `dynamic_dimension`; None where none runs."""
         self._need(GraphState.COMPLETE, "build()")
-        specs = declared_inputs(self._linked.inputs, open_dimension)
+        specs = declared_inputs(self._linked.inputs, dynamic_dimension)
         try:
             return None if specs is None else self._plan(specs)
         except KuiperError:

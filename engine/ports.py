@@ -115,13 +115,13 @@ def check_specs(ports: Sequence[Port], specs: Sequence[TensorSpec]) -> None:
         _check(port, spec)
 
 
-def declared_inputs(ports: Sequence[Port], open_extent: int) -> tuple[TensorSpec, ...] | None:
+def declared_inputs(ports: Sequence[Port], dynamic_extent: int) -> tuple[TensorSpec, ...] | None:
     """Return inputs of the declared shapes, open extents taken as a number; None where the file declares none."""
     specs = []
     for port in ports:
         if port.shape is None or port.dtype is None:
             return None
-        shape = tuple(open_extent if dim is None else dim for dim in port.shape)
+        shape = tuple(dynamic_extent if dim is None else dim for dim in port.shape)
         specs.append(TensorSpec(shape, PNNX_COMPUTE[port.dtype]))
     return tuple(specs)
 

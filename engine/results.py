@@ -55,7 +55,7 @@ class Results:
 
 
 def declared_specs(
-    names: Sequence[str], declared: Declared, open_extent: int = OPEN_EXTENTS[0]
+    names: Sequence[str], declared: Declared, dynamic_extent: int = OPEN_EXTENTS[0]
 ) -> list[TensorSpec] | None:
     """Return the declared types of operands as specs, or None if the file does not tell all of them."""
     types = [declared.get(name) for name in names]
@@ -63,7 +63,7 @@ def declared_specs(
         return None
     return [
         TensorSpec(
-            tuple(open_extent if size is None else size for size in known.shape), PNNX_COMPUTE[known.dtype]
+            tuple(dynamic_extent if size is None else size for size in known.shape), PNNX_COMPUTE[known.dtype]
         )
         for known in types
         if known is not None

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import perf_counter, sleep
 
-from engine import short_turns
+from engine import short_switch_interval
 
 LIGHT_TEXT_BYTES = 4 << 20
 """Most bytes of JSON or CSV, compressed or not, that any worker decodes."""
@@ -82,7 +82,7 @@ def check_weight(amount: int, light: int) -> None:
 
 def turns_for(size: int) -> AbstractContextManager[None]:
     """Return a context for parsing or writing so many bytes: where that takes longer than a turn, turns are short."""
-    return short_turns() if size > _TURN_BYTES else nullcontext()
+    return short_switch_interval() if size > _TURN_BYTES else nullcontext()
 
 
 @contextmanager
@@ -109,7 +109,7 @@ def giving_way() -> Iterator[None]:
     """Have `check_wanted` let other threads go on, in this thread and in this context, where a turn has passed."""
     _duties.turn_end = perf_counter() + _TURN_SECONDS
     try:
-        with short_turns():
+        with short_switch_interval():
             yield
     finally:
         _duties.turn_end = None

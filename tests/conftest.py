@@ -30,7 +30,7 @@ SLOW = {
     "tests/engine/compiler/emit/test_code_store.py::test_processes_with_and_without_kept_code": "4 processes",
     "tests/engine/compiler/program/test_image_operators.py::test_numpy_does_none_of_it": "compiles 117 graphs again",
     "tests/engine/compiler/program/test_observation.py::test_every_operand_of_a_network": "captures all of 14 networks",
-    "tests/engine/compiler/program/test_open_integers.py::test_every_length_in_any_order": "compiles for each length",
+    "tests/engine/compiler/program/test_dynamic_int8.py::test_every_length_in_any_order": "compiles for each length",
     "tests/engine/compiler/program/test_precision.py::test_networks_are_near_pytorch": "compiles 13 networks twice",
     "tests/engine/compiler/program/test_random_integers.py": "runs random graphs",
     "tests/engine/compiler/selection/test_parts.py": "compiles kernels of up to 1024 channels",

@@ -19,7 +19,7 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 
 from engine import describe_host
-from engine.compiler.emit.target import bf16_targets, integer_targets, supported_targets
+from engine.compiler.emit.target import bf16_targets, int8_targets, supported_targets
 from service.app import create_app
 from service.config import machine
 from service.config.settings import Settings
@@ -38,7 +38,7 @@ for_every_target = pytest.mark.parametrize("target", TARGETS)
 
 def need(target: str) -> None:
     """Skip a test where the processor lacks the instructions of a target."""
-    if target not in {found.name for found in (*supported_targets(), *bf16_targets(), *integer_targets())}:
+    if target not in {found.name for found in (*supported_targets(), *bf16_targets(), *int8_targets())}:
         pytest.skip(f"this processor lacks the instructions of {target}")
 
 

@@ -98,7 +98,7 @@ def kron(input: Array, other: Array) -> Array:
     return np.asarray(np.kron(cast(input, dtype), cast(other, dtype)))
 
 
-def _paired(
+def _bf16(
     input: TensorSpec, other: TensorSpec, dims_self: Ints, dims_other: Ints
 ) -> tuple[list[int], list[int]]:
     """Return the dimensions that are summed over, counted from the front."""
@@ -113,7 +113,7 @@ def _paired(
 def _infer_tensordot(input: TensorSpec, other: TensorSpec, dims_self: Ints, dims_other: Ints) -> TensorSpec:
     check_dtype("other", other, input)
     check_kind("input", input, "iufc")
-    places, others = _paired(input, other, dims_self, dims_other)
+    places, others = _bf16(input, other, dims_self, dims_other)
     left = [size for place, size in enumerate(input.shape) if place not in places]
     right = [size for place, size in enumerate(other.shape) if place not in others]
     return input.with_shape(checked_shape((*left, *right)))

@@ -35,7 +35,7 @@ ALIGNMENT = 16
 """Where an entry's first byte lies in memory: the largest element is a complex128."""
 
 
-class EntryShelf(Protocol):
+class EntryCache(Protocol):
     """Where the entries of archives are kept, in files that may be mapped."""
 
     def load(self, digest: str) -> dict[str, memoryview] | None:
@@ -58,7 +58,7 @@ class ArchiveEntries(dict[str, memoryview]):
     digest: str | None = None
 
 
-def read_archive(path: Path, shelf: EntryShelf | None = None) -> ArchiveEntries:
+def read_archive(path: Path, cache: EntryCache | None = None) -> ArchiveEntries:
     """Read an archive and return its entries by name: aligned, read-only views of one block of memory.
 
     Every entry's checksum is verified, though that takes a second for 1 to 2 GB: a damaged weight would give wrong
@@ -66,32 +66,32 @@ def read_archive(path: Path, shelf: EntryShelf | None = None) -> ArchiveEntries:
 
     Args:
         path: the archive.
-        shelf: keeps the entries of large ones; those that it has, or has kept, take no memory of the process's own.
+        cache: keeps the entries of large ones; those that it has, or has kept, take no memory of the process's own.
 
     Raises:
         ArchiveError: names the entry, and what was expected.
     """
-    if shelf is None or not LEAST_KEPT <= _size(path) <= MOST_KEPT:
+    if cache is None or not LEAST_KEPT <= _size(path) <= MOST_KEPT:
         return ArchiveEntries(_entries(path, _read(path)))
     digest = _digest(path)
-    entries = shelf.load(digest)
+    entries = cache.load(digest)
     if entries is None:
-        digest, entries = _keep(path, shelf)
+        digest, entries = _keep(path, cache)
     known = ArchiveEntries(entries)
     known.digest = digest
     return known
 
 
-def _keep(path: Path, shelf: EntryShelf) -> tuple[str, dict[str, memoryview]]:
-    """Have a shelf keep an archive's entries; returns the digest of what was read, and the entries.
+def _keep(path: Path, cache: EntryCache) -> tuple[str, dict[str, memoryview]]:
+    """Have a cache keep an archive's entries; returns the digest of what was read, and the entries.
 
     It is a mapped copy that is read: all of the file takes memory of the process's own only where there can be none.
     """
-    copy = shelf.copy(_pieces(path))
+    copy = cache.copy(_pieces(path))
     if copy is not None:
         digest, view = copy
-        shelf.save(digest, {entry.name: _data(view, entry) for entry in _checked(path, view)})
-        kept = shelf.load(digest)
+        cache.save(digest, {entry.name: _data(view, entry) for entry in _checked(path, view)})
+        kept = cache.load(digest)
         if kept is not None:
             return digest, kept
     view = _read(path)

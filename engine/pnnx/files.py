@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.errors import ArchiveError
-from engine.pnnx.archive import EntryShelf, read_archive
+from engine.pnnx.archive import EntryCache, read_archive
 from engine.pnnx.archive_writer import write_archive
 from engine.pnnx.graph import Graph
 from engine.pnnx.model import Attribute
@@ -19,7 +19,7 @@ PathLike = str | os.PathLike[str]
 MAX_ENTRY_NAME = 0xFFFF
 
 
-def read(param_path: PathLike, bin_path: PathLike, shelf: EntryShelf | None = None) -> Graph:
+def read(param_path: PathLike, bin_path: PathLike, cache: EntryCache | None = None) -> Graph:
     """Read a model.
 
     Its attributes are views of one copy of the `.bin` in memory: the files may change or go afterwards.
@@ -27,7 +27,7 @@ def read(param_path: PathLike, bin_path: PathLike, shelf: EntryShelf | None = No
     Args:
         param_path: the `.param`.
         bin_path: the `.bin`.
-        shelf: where the entries of large archives are kept; None for nowhere.
+        cache: where the entries of large archives are kept; None for nowhere.
 
     Raises:
         ParamError: the `.param` is malformed; names the line.
@@ -35,7 +35,7 @@ def read(param_path: PathLike, bin_path: PathLike, shelf: EntryShelf | None = No
     """
     bin_path = Path(bin_path)
     text = read_param(Path(param_path))
-    entries = read_archive(bin_path, shelf)
+    entries = read_archive(bin_path, cache)
     _check_names(text.declarations, bin_path)
     for declaration in text.declarations:
         data = _take(entries, declaration, bin_path)

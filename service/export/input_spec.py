@@ -83,9 +83,9 @@ def less_dynamic(specs: Sequence[InputSpec], max_length: int | None) -> Iterator
         specs: the inputs.
         max_length: most tokens of a text, for a model that takes texts; a fixed length is as much, and at most 128.
     """
-    open_axes = {axis for spec in specs for axis, is_open in enumerate(spec.is_open) if is_open}
-    for kept in dict.fromkeys((frozenset(open_axes), frozenset(open_axes & {0}), frozenset())):
-        length = None if max_length is None or kept == open_axes else min(max_length, _FIXED_LENGTH)
+    dynamic_axes = {axis for spec in specs for axis, is_open in enumerate(spec.is_open) if is_open}
+    for kept in dict.fromkeys((frozenset(dynamic_axes), frozenset(dynamic_axes & {0}), frozenset())):
+        length = None if max_length is None or kept == dynamic_axes else min(max_length, _FIXED_LENGTH)
         yield [_with_open(spec, kept, length) for spec in specs]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from engine import Array, KuiperError, RunStoppedError, StopSignal, TraceLevel, short_turns
+from engine import Array, KuiperError, RunStoppedError, StopSignal, TraceLevel, short_switch_interval
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.row_runs import run_rows
@@ -40,7 +40,7 @@ class ShadowJob:
 
     def run(self) -> ShadowRun | None:
         """Make the run; returns what came of it, None where it was stopped."""
-        with short_turns():
+        with short_switch_interval():
             try:
                 return self._run()
             except RunStoppedError:

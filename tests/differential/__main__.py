@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from engine.compiler.emit.target import bf16_targets, integer_targets
+from engine.compiler.emit.target import bf16_targets, int8_targets
 from tests.differential.case import GraphCase
 from tests.differential.hunting import Extent, compare_backends, compare_precisions, hunt
 from tests.differential.many_shapes_report import run_shapes
@@ -115,7 +115,7 @@ def _run(arguments: argparse.Namespace) -> int:
         lines, wrong = lines + others, wrong + bad
     print(table(report, lines))
     # rules ask for instructions that not every processor has, and f32 alone does not come by all of them
-    is_partial = arguments.f32 or not (integer_targets() and any(t.has_tiles for t in bf16_targets()))
+    is_partial = arguments.f32 or not (int8_targets() and any(t.has_tiles for t in bf16_targets()))
     is_covered = is_partial or report.branches["selection"].share == 1
     if not is_covered:
         print("\na branch of a selection rule was not taken; expected all of them")

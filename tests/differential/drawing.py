@@ -62,10 +62,10 @@ class Drawing:
         """Return the float operands of the same shape."""
         return [name for name in self.floats() if self.shape(name) == self.shape(x)]
 
-    def input(self, shape: Shape, open_axes: Sequence[int] = (), dtype: str = "f32") -> str:
-        """Add an input; extents along `open_axes` are not declared."""
+    def input(self, shape: Shape, dynamic_axes: Sequence[int] = (), dtype: str = "f32") -> str:
+        """Add an input; extents along `dynamic_axes` are not declared."""
         name = f"t{len(self.specs)}"
-        extents = ",".join("?" if axis in open_axes else str(extent) for axis, extent in enumerate(shape))
+        extents = ",".join("?" if axis in dynamic_axes else str(extent) for axis, extent in enumerate(shape))
         line = Line("pnnx.Input", f"in{len(self.lines)}", (), (name,), (f"#{name}=({extents}){dtype}",))
         self.lines.append(line)
         self.specs[name] = TensorSpec(shape, PNNX_COMPUTE[dtype])

@@ -16,18 +16,18 @@ _OTHER_RUNS = 2
 def random_case(seed: int, index: int) -> GraphCase:
     """Draw a graph of up to some fourteen operators, the operands that leave it, and the shapes that it is run on."""
     d = Drawing(Random(f"{seed}/{index}"))
-    open_axes: dict[str, tuple[int, ...]] = {}
+    dynamic_axes: dict[str, tuple[int, ...]] = {}
     for _ in range(1 if d.chance(0.75) else 2):
         shape = _input_shape(d)
         axes = (0, 2, 3) if len(shape) == 4 else (0, 1) if len(shape) == 3 else (0,)
-        open_axes[d.input(shape, axes if d.chance(0.7) else ())] = axes
+        dynamic_axes[d.input(shape, axes if d.chance(0.7) else ())] = axes
     wanted = d.number(1, MOST_OPERATORS) if d.chance(0.8) else 1
     for _ in range(3 * wanted):
-        if len(d.lines) >= wanted + len(open_axes):
+        if len(d.lines) >= wanted + len(dynamic_axes):
             break
         _grow(d)
     case = d.case(f"{seed}/{index}", _leaving(d), seed * 1_000_003 + index)
-    return replace(case, runs=(*case.runs, *_other_runs(d, open_axes)))
+    return replace(case, runs=(*case.runs, *_other_runs(d, dynamic_axes)))
 
 
 def _input_shape(d: Drawing) -> Shape:
@@ -74,13 +74,13 @@ def _leaving(d: Drawing) -> list[str]:
     return chosen
 
 
-def _other_runs(d: Drawing, open_axes: dict[str, tuple[int, ...]]) -> list[tuple[Shape, ...]]:
+def _other_runs(d: Drawing, dynamic_axes: dict[str, tuple[int, ...]]) -> list[tuple[Shape, ...]]:
     """Draw other batches and sizes: the graph may take them or not, PyTorch and both backends alike."""
     runs = []
     for _ in range(_OTHER_RUNS):
         batch, change = d.pick((1, 2, 3, 4, 8)), d.pick((0, 0, -1, 1, 3, 16))
         shapes = []
-        for name, axes in open_axes.items():
+        for name, axes in dynamic_axes.items():
             shape = list(d.shape(name))
             shape[0] = batch if 0 in axes and len(shape) > 1 else shape[0]
             for axis in axes[1:]:

@@ -1,6 +1,6 @@
 """Which vector widths, threads and layouts a case is run with."""
 
-from engine.compiler.emit.target import Target, bf16_targets, integer_targets, supported_targets
+from engine.compiler.emit.target import Target, bf16_targets, int8_targets, supported_targets
 from tests.differential.comparison import Mode
 from tests.differential.layouts import LAYOUTS
 
@@ -29,5 +29,5 @@ def rounded_mode_of(index: int, precision: str) -> Mode:
 
 def _rounded_targets(precision: str) -> list[Target]:
     """Return the targets that have instructions for a precision, then those without."""
-    special = bf16_targets() if precision == "bf16" else integer_targets()
+    special = bf16_targets() if precision == "bf16" else int8_targets()
     return list(dict.fromkeys((*special, *supported_targets())))

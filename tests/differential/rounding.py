@@ -66,9 +66,9 @@ def always_rounding(rounds: bool = True) -> Iterator[None]:
     """Let bfloat16 be chosen wherever a kernel can, whatever this processor takes for it; or by the estimates."""
     with ExitStack() as stack:
         for module in (convolution, linear, transposed_convolution) if rounds else ():
-            stack.enter_context(patch.object(module, "paired_time", lambda *_: 0.0))
+            stack.enter_context(patch.object(module, "bf16_time", lambda *_: 0.0))
         if rounds:
-            stack.enter_context(patch.object(matrix_product, "_is_faster_paired", lambda *_: True))
+            stack.enter_context(patch.object(matrix_product, "_is_faster_in_bf16", lambda *_: True))
         yield
 
 

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from engine.compiler.kernels.paired_layout import PairedLayout
+from engine.compiler.kernels.bf16_layout import Bf16Layout
 from engine.dtypes import Array
 from tests.differential.case import GraphCase, named_cases
 from tests.differential.comparison import Tally
@@ -45,12 +45,12 @@ def test_random_graphs_are_what_rounding_makes_of_them(precision: str, rounds: b
 
 @pytest.mark.plants_a_mistake
 def test_a_wrong_kernel_is_found() -> None:
-    pack = PairedLayout.pack
+    pack = Bf16Layout.pack
 
-    def swapped(self: PairedLayout, weight: Array, bias: Array | None) -> tuple[Array, Array]:
+    def swapped(self: Bf16Layout, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         return pack(self, weight[::-1], bias)
 
     case = next(case for case in named_cases() if case.name == "convolution_branches")
-    with patch.object(PairedLayout, "pack", swapped):
+    with patch.object(Bf16Layout, "pack", swapped):
         finding = compare_rounded(case, rounded_mode_of(0, "bf16"), "bf16")
     assert finding is not None

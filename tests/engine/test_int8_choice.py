@@ -18,7 +18,7 @@ from engine import (
     write_sidecar,
 )
 from engine.backend import Backend, describe_processor
-from engine.compiler.emit.target import integer_targets, supported_targets, target_named
+from engine.compiler.emit.target import int8_targets, supported_targets, target_named
 from tests.engine.quantization.test_layer import write_convolution
 
 
@@ -128,6 +128,6 @@ def test_numpy_layers_stay_in_float32(param: Path) -> None:
 
 
 def test_targets_with_products_of_bytes_are_known() -> None:
-    assert all(target.multiplies_bytes for target in integer_targets())
+    assert all(target.multiplies_bytes for target in int8_targets())
     assert not any(target.multiplies_bytes for target in supported_targets())
     assert not target_named("bf16").multiplies_bytes

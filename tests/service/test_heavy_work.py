@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from engine.turns import SHORT_TURN
+from engine.switch_interval import SHORT_SWITCH_INTERVAL
 from service import heavy_work
 from service.codec.json_document import LARGE_BYTES, parse_document
 from service.codec.json_tensor import parse_data
@@ -116,7 +116,7 @@ def test_large_bodies_and_answers_are_given_up_between_their_pieces(work: Callab
 
 
 @pytest.mark.usefixtures("idle_compiler")
-@pytest.mark.parametrize(("factor", "turns"), [(1, SHORT_TURN), (0, None)], ids=["long", "short"])
+@pytest.mark.parametrize(("factor", "turns"), [(1, SHORT_SWITCH_INTERVAL), (0, None)], ids=["long", "short"])
 @pytest.mark.parametrize(
     "work",
     [

@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.target import Target
-from engine.compiler.memory.headroom import using_llvm
+from engine.compiler.memory.memory_guard import using_llvm
 from engine.compiler.memory.release import make_room_for_compiler
 
 _EFFORT = 2

@@ -54,7 +54,7 @@ def host_target() -> Target:
     if not forced:
         return _detect()
     target = target_named(forced)
-    if target not in (*supported_targets(), *bf16_targets(), *integer_targets()):
+    if target not in (*supported_targets(), *bf16_targets(), *int8_targets()):
         raise ValueError(f"KUIPER_TARGET: this processor does not run code for {forced}")
     return target
 
@@ -129,7 +129,7 @@ def bf16_targets() -> list[Target]:
     return [target_named(name) for name in (("bf16", "amx") if has_tiles else ("bf16",))]
 
 
-def integer_targets() -> list[Target]:
+def int8_targets() -> list[Target]:
     """Return the targets that this machine runs and that have instructions for products of bytes."""
     features = llvm.get_host_cpu_features()
     needed = {

@@ -5,11 +5,11 @@ A node does one or more operators of the model. Its first inputs are its own; th
 
 from engine.compiler.graph.contractions import Convolution, Linear, MatrixProduct, TransposedConvolution
 from engine.compiler.graph.graph import Guard, LoweredGraph
-from engine.compiler.graph.integers import (
+from engine.compiler.graph.int8 import (
     Dequantize,
-    IntegerConvolution,
-    IntegerLinear,
-    IntegerPool,
+    Int8Convolution,
+    Int8Linear,
+    Int8Pool,
     Quantize,
     Requantize,
     RowQuantize,
@@ -36,9 +36,9 @@ __all__ = [
     "Gather",
     "GroupNorm",
     "Guard",
-    "IntegerConvolution",
-    "IntegerLinear",
-    "IntegerPool",
+    "Int8Convolution",
+    "Int8Linear",
+    "Int8Pool",
     "LayerNorm",
     "Linear",
     "LoweredGraph",

@@ -31,7 +31,7 @@ class Tensor:
         view: where it lies, once that is decided.
         scale: what integers of 8 bits stand for, four to an element; None for others.
         channels: channels of a tensor of shorter numbers; of the last element some may be missing.
-        has_pairs: whether it is of bfloat16, two to an element.
+        is_bf16: whether it is of bfloat16, two to an element.
         dtype: what its operand carries.
         bounds: least and largest integer that it may hold, both exact; None where that is not known, or it is no tensor
             of integers or truth values.
@@ -44,7 +44,7 @@ class Tensor:
     view: View | None = None
     scale: TensorScale | None = None
     channels: int = 0
-    has_pairs: bool = False
+    is_bf16: bool = False
     dtype: np.dtype[Any] = FLOAT
     bounds: Bounds | None = None
 

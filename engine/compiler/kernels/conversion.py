@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.integers import (
+from engine.compiler.emit.int8 import (
     WORD_CHANNELS,
     integers_of,
     joined_bytes,
@@ -68,7 +68,7 @@ class Conversion:
             (self.images, *self.size, channels), (image, row, pixel, channel), is_written, order=IMAGE
         )
 
-    def _integer_region(self, strides: tuple[int, int, int, int], is_written: bool) -> Region:
+    def _int8_region(self, strides: tuple[int, int, int, int], is_written: bool) -> Region:
         """Return what is touched of integers.
 
         Raises:
@@ -109,7 +109,7 @@ class QuantizeKernel(Conversion):
         """What the kernel touches of its arguments, in their order."""
         return (
             self._region(self.channels, self.x_strides, False),
-            self._integer_region(self.out_strides, True),
+            self._int8_region(self.out_strides, True),
         )
 
     def emit(self, e: Emitter) -> None:
@@ -161,7 +161,7 @@ class DequantizeKernel(Conversion):
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
         return (
-            self._integer_region(self.x_strides, False),
+            self._int8_region(self.x_strides, False),
             self._region(self.channels, self.out_strides, True),
         )
 
@@ -194,8 +194,8 @@ class RequantizeKernel(Conversion):
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
         return (
-            self._integer_region(self.x_strides, False),
-            self._integer_region(self.out_strides, True),
+            self._int8_region(self.x_strides, False),
+            self._int8_region(self.out_strides, True),
         )
 
     def emit(self, e: Emitter) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.integers import WORD_CHANNELS, load_steps, real, words
+from engine.compiler.emit.int8 import WORD_CHANNELS, load_steps, real, words
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, emit
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import IMAGE, Region, pixels

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.integers import WORD_CHANNELS, store_bytes, symmetric_integers, words
+from engine.compiler.emit.int8 import WORD_CHANNELS, store_bytes, symmetric_integers, words
 from engine.compiler.emit.types import IRValue
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.memory.region import Region

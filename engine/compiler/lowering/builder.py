@@ -31,7 +31,7 @@ from engine.compiler.lowering import (
     LoweringRule,
 )
 from engine.compiler.lowering.context import OF_MASKS, READERS, constant_tensor, is_readable
-from engine.compiler.lowering.integers import flowing, integer_contraction, may_be_rounded, rounded
+from engine.compiler.lowering.int8 import flowing, int8_contraction, may_be_rounded, rounded
 from engine.dtypes import Array
 from engine.errors import CompileError, KuiperError
 from engine.operator import OUTPUT
@@ -261,7 +261,7 @@ class _Builder:
         )
         node = rule(context)
         if node is not None and step.layer.int8 is not None:
-            node = integer_contraction(self._add, node, step.layer.int8)
+            node = int8_contraction(self._add, node, step.layer.int8)
         if node is None or not (isinstance(node, Reshape | Concatenation) or type(node) in self._kinds):
             return None
         # only inputs of kernels may be rounded: what they give may be read by numpy, or leave the graph

@@ -46,7 +46,7 @@ class PackedArrays(NamedTuple):
     digest: str | None = None
 
 
-class Shelf(Protocol):
+class WeightCache(Protocol):
     """Where packed weights are kept for later processes."""
 
     def key(self, kernel: Packing, weight: Array, bias: Array | None) -> str | None:
@@ -66,12 +66,12 @@ class PackedWeights:
     Attributes:
         kernel: what knows the order.
         source: weight and bias as the model has them; let go of once they are packed.
-        shelf: where they are looked for before they are packed, and kept; None for nowhere.
+        cache: where they are looked for before they are packed, and kept; None for nowhere.
     """
 
     kernel: Packing
     source: tuple[Array, Array | None] | None
-    shelf: Shelf | None = None
+    cache: WeightCache | None = None
     _packed: PackedArrays | None = field(default=None, init=False)
     _key: str | None = field(default=None, init=False)
     _lock: RLock = field(default_factory=RLock, init=False, repr=False)
@@ -92,10 +92,10 @@ class PackedWeights:
     def fetch(self) -> None:
         """Take what is kept of them, if anything is; packs nothing, and leaves the interpreter to others meanwhile."""
         with self._lock:
-            if self._key is not None or self.shelf is None or self.source is None:
+            if self._key is not None or self.cache is None or self.source is None:
                 return
-            self._key = self.shelf.key(self.kernel, *self.source)
-            self._packed = None if self._key is None else self.shelf.load(self._key)
+            self._key = self.cache.key(self.kernel, *self.source)
+            self._packed = None if self._key is None else self.cache.load(self._key)
             self._let_go()
 
     def _pack(self) -> PackedArrays:
@@ -110,8 +110,8 @@ class PackedWeights:
             raise ValueError("there are no weights to pack")
         weight, bias = map(aligned, self.kernel.pack(*self.source))
         packed = PackedArrays(weight, bias)
-        if self.shelf is not None and self._key is not None:
-            packed = self.shelf.save(self._key, weight, bias)
+        if self.cache is not None and self._key is not None:
+            packed = self.cache.save(self._key, weight, bias)
         self._packed = packed
         self._let_go()
         return packed
@@ -137,9 +137,9 @@ class PackedStore(WeakValueDictionary[tuple[object, ...], PackedWeights]):
     """Operator and layout -> its weights, shared by the programs of a graph as long as one of them needs them.
 
     Args:
-        shelf: where they are kept for later processes; None for nowhere.
+        cache: where they are kept for later processes; None for nowhere.
     """
 
-    def __init__(self, shelf: Shelf | None = None) -> None:
+    def __init__(self, cache: WeightCache | None = None) -> None:
         super().__init__()
-        self.shelf = shelf
+        self.cache = cache

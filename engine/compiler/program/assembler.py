@@ -25,14 +25,14 @@ from engine.compiler.lowering.builder import make_graph
 from engine.compiler.memory.release import release_compiler_memory
 from engine.compiler.memory.view import Buffer, BufferKind, View
 from engine.compiler.memory.weights import PackedStore
+from engine.compiler.passes.bf16 import keep_bf16
 from engine.compiler.passes.fusion import fuse
-from engine.compiler.passes.integers import keep_integers
-from engine.compiler.passes.pairs import keep_pairs
+from engine.compiler.passes.int8 import keep_int8
 from engine.compiler.passes.storage import place
-from engine.compiler.program.draft import Draft
 from engine.compiler.program.instruction import NumpyStep
 from engine.compiler.program.observable import find_observables, written_by
 from engine.compiler.program.program import Program
+from engine.compiler.program.program_builder import ProgramBuilder
 from engine.compiler.selection import RULES, KernelCall, Selector, rounds_operands
 from engine.compiler.threads.runner import runner
 from engine.errors import CompileError
@@ -67,15 +67,15 @@ def compile_plan(
     """
     packed = PackedStore() if packed is None else packed
     with assembling(plan, leaving, Selector(target, threads, packed, precision), clock) as assembler:
-        draft = assembler.draft()
-        return draft.finish(plan, assembler.codes, threads)
+        builder = assembler.build()()
+        return builder.finish(plan, assembler.codes, threads)
 
 
 @contextmanager
 def assembling(
     plan: Plan, leaving: Sequence[int], selector: Selector, clock: BuildClock = UNLIMITED
 ) -> Iterator["Assembler"]:
-    """Enclose the use of what drafts the program of a plan.
+    """Enclose the use of what builders the program of a plan.
 
     Args:
         plan: the plan.
@@ -88,9 +88,9 @@ def assembling(
     """
     graph = make_graph(plan, leaving, RULES, clock, selector.is_open, selector.claims)
     fuse(graph, folds_scales=selector.precision in (Precision.F32, Precision.INT8))
-    keep_integers(graph)
+    keep_int8(graph)
     if not selector.is_open:
-        keep_pairs(graph, partial(rounds_operands, selector))
+        keep_bf16(graph, partial(rounds_operands, selector))
     place(graph)
     try:
         yield Assembler(plan, graph, selector, clock)
@@ -119,12 +119,12 @@ class Assembler:
     given: dict[int, int] = field(default_factory=dict)
     moment: int = 0
 
-    def draft(self) -> Draft:
+    def build(self) -> ProgramBuilder:
         """Choose kernels; returns what the program will do."""
         for node in self.graph.nodes:
             with self._compiling(node):
                 self._add(node)
-        return Draft(
+        return ProgramBuilder(
             calls=tuple(call for call, _ in self.calls),
             owners=tuple(node.steps[0] for _, node in self.calls),
             instructions=tuple(

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from engine.turns import short_turns
+from engine.switch_interval import short_switch_interval
 
 _logger = logging.getLogger(__name__)
 _lock = threading.Lock()
@@ -61,7 +61,7 @@ def _take_turn() -> None:
     try:
         backlog, work = _choose()
         if backlog is not None and work is not None:
-            with short_turns():
+            with short_switch_interval():
                 _time(backlog, work)
     finally:
         if work is not None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.compiler.memory.release import release_heap
-from engine.compiler.program.mark import Marks
 from engine.compiler.program.program import Program
+from engine.compiler.program.verification_cache import VerificationCache
 from engine.compiler.program.verifier import verify
 from engine.executor import InputSpecs
 from engine.verification import REFUSALS_KEPT, Refusal, Verification
@@ -28,7 +28,7 @@ class Checker:
     """
 
     def __init__(
-        self, names: Sequence[str], leaving: Sequence[str], *, verifies: bool, marks: Marks | None
+        self, names: Sequence[str], leaving: Sequence[str], *, verifies: bool, marks: VerificationCache | None
     ) -> None:
         self._names = tuple(names)
         self._leaving = tuple(leaving)

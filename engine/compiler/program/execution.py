@@ -197,7 +197,7 @@ class NativeRun:
         value = self._typed(slot, self._seen(slot, place.view, arena))
         if not isinstance(value, np.ndarray):
             return value
-        if place.has_pairs:
+        if place.is_bf16:
             return _numbers_of_pairs(value)
         if place.integers is None:
             return value

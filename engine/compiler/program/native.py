@@ -5,11 +5,11 @@ from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
 from engine.compilation import Compilation
-from engine.compiler.memory.headroom import compilation_lock
+from engine.compiler.memory.memory_guard import compilation_lock
+from engine.compiler.program.compile_throttle import pace
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.kernel_run import KernelRun, kernel_run
 from engine.compiler.program.observation import Records, RunObserver
-from engine.compiler.program.pace import pace
 from engine.compiler.program.program import Program
 from engine.compiler.program.programs import Programs
 from engine.compiler.program.tracing import Tracer

@@ -31,13 +31,13 @@ class Observable:
             is shared by tensors that are not alive at once, so that a tensor is sure to be there only right after it.
         view: where it lies; None where it is a value of the run itself.
         integers: of a tensor of 8-bit integers, what these stand for and how many channels it has; else None.
-        has_pairs: whether it is of bfloat16, two channels to an element.
+        is_bf16: whether it is of bfloat16, two channels to an element.
     """
 
     moment: int
     view: View | None = None
     integers: tuple[TensorScale, int] | None = None
-    has_pairs: bool = False
+    is_bf16: bool = False
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -89,7 +89,7 @@ def find_observables(
             found[slot] = Observable(given.get(slot, BEFORE_ALL))
         elif tensor in moments:
             integers = None if tensor.scale is None else (tensor.scale, tensor.channels)
-            found[slot] = Observable(moments[tensor], tensor.view, integers, tensor.has_pairs)
+            found[slot] = Observable(moments[tensor], tensor.view, integers, tensor.is_bf16)
     return Observables(found, _ends(plan, graph, found))
 
 

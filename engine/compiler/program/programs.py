@@ -16,23 +16,23 @@ from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.background import compile_beside
 from engine.compiler.program.checker import Checker
-from engine.compiler.program.demand import Demand
+from engine.compiler.program.compile_throttle import ThrottledClock, pace
+from engine.compiler.program.dynamic_program import DynamicProgram, PlanAt, dynamic_program
+from engine.compiler.program.dynamic_programs import DynamicPrograms, dynamic_precision, is_only_a_fallback
 from engine.compiler.program.faults import FAULTS
-from engine.compiler.program.given_up import GivenUp
+from engine.compiler.program.hotness import Hotness
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.kept_programs import InputKey, KeptPrograms
 from engine.compiler.program.loss import is_worth_its_loss
-from engine.compiler.program.mark import Marks
-from engine.compiler.program.open_program import OpenProgram, PlanAt, open_program
-from engine.compiler.program.open_programs import OpenPrograms, only_stands_in, open_precision
-from engine.compiler.program.pace import PacedClock, pace
 from engine.compiler.program.program import Program
-from engine.compiler.program.unrounded import Unrounded
+from engine.compiler.program.shapes_without_bf16_gain import ShapesWithoutBf16Gain
+from engine.compiler.program.timed_out_shapes import TimedOutShapes
+from engine.compiler.program.verification_cache import VerificationCache
 from engine.compiler.selection import Selector
 from engine.dtypes import Array
+from engine.dynamic_axes import NO_OPEN_AXES, DynamicAxes
 from engine.errors import BuildTimeoutError, CompileError
 from engine.executor import PROGRAMS_KEPT, InputSpecs, Planner
-from engine.open_axes import NO_OPEN_AXES, OpenAxes
 from engine.plan import Plan
 from engine.precision import LOSS_TOLERATED, Precision
 from engine.spec import TensorSpec
@@ -79,11 +79,11 @@ class Programs:
         kept: int = PROGRAMS_KEPT,
         *,
         verifies: bool = True,
-        marks: Marks | None = None,
+        marks: VerificationCache | None = None,
         max_seconds: float | None = None,
         precision: Precision = Precision.F32,
         tolerance: float = LOSS_TOLERATED,
-        axes: OpenAxes = NO_OPEN_AXES,
+        axes: DynamicAxes = NO_OPEN_AXES,
     ) -> None:
         self._inputs = tuple(inputs)
         self._leaving = tuple(leaving)
@@ -92,22 +92,22 @@ class Programs:
         self._checker = Checker(inputs, leaving, verifies=verifies, marks=marks)
         self._max_seconds = max_seconds
         self._precision = precision
-        self._opens_stand_ins = only_stands_in(precision)
+        self._opens_stand_ins = is_only_a_fallback(precision)
         self._tolerance = tolerance
-        self.given_up = GivenUp(kept)
+        self.given_up = TimedOutShapes(kept)
         self._paces = False
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: OrderedDict[InputKey, Program | None] = OrderedDict()
         self._beside = KeptPrograms()
-        self._demand = Demand()
+        self._hotness = Hotness()
         self._planner: Planner | None = None
         self._cost = FIRST_COST
         self._compiled = 0
         self._blocks = BlockPool()
         self._packed = PackedStore(packed_files())
-        self._openness = OpenPrograms(axes, self._make_open, self._checker, self._blocks)
-        self._unrounded = Unrounded(leaving)
+        self._openness = DynamicPrograms(axes, self._make_open, self._checker, self._blocks)
+        self._without_bf16_gain = ShapesWithoutBf16Gain(leaving)
         self.precisions: Mapping[str, Precision] = {}
 
     @property
@@ -144,11 +144,11 @@ class Programs:
         """
         if self._look_up(_key(inputs))[0]:  # refused, or no kernel can do any of it
             return
-        if _key(inputs) in self._unrounded and self._is_open(inputs):
+        if _key(inputs) in self._without_bf16_gain and self._is_open(inputs):
             return
         self._planner = planner
         is_open = self._openness.note(inputs)
-        if self._demand.note(inputs, seconds, self._cost) or is_open:
+        if self._hotness.note(inputs, seconds, self._cost) or is_open:
             compile_beside(self)
 
     def next(self) -> Callable[[], None] | None:
@@ -156,7 +156,7 @@ class Programs:
         wanted, planner = self._openness.wanted, self._planner
         if wanted is not None and planner is not None:
             return lambda: self.open(wanted, planner, is_beside=True)
-        inputs = self._demand.best(self._cost)
+        inputs = self._hotness.best(self._cost)
         with self._lock:
             has_place = self._beside.has_place
         if inputs is None or planner is None or not has_place:
@@ -176,7 +176,7 @@ class Programs:
         """
         program = None if self._opens_stand_ins else self._find_open(inputs, planner)
         if program is not None:
-            self._demand.forget(inputs)
+            self._hotness.forget(inputs)
         return program
 
     def stand_in(self, inputs: InputSpecs, planner: Planner) -> Program | None:
@@ -224,24 +224,24 @@ class Programs:
         """Count a run that would have its program compiled; tells whether an open one is worth it by now."""
         return not self._opens_stand_ins and self._openness.note(inputs)
 
-    def _make_open(self, plan_at: PlanAt) -> OpenProgram:
-        clock = self._paced_clock() if self._paces else BuildClock(self._max_seconds, "compiling")
-        precision = open_precision(self._precision)
+    def _make_open(self, plan_at: PlanAt) -> DynamicProgram:
+        clock = self._throttled_clock() if self._paces else BuildClock(self._max_seconds, "compiling")
+        precision = dynamic_precision(self._precision)
         selector = Selector(host_target(), self._threads, self._packed, precision, is_open=True)
         with np.errstate(all="ignore"):
-            made = open_program(plan_at, self._leaving, selector, clock)
+            made = dynamic_program(plan_at, self._leaving, selector, clock)
         self._compiled += 1
         return made
 
     def _compile_beside(self, inputs: InputSpecs, planner: Planner) -> None:
-        self._demand.forget(inputs)
+        self._hotness.forget(inputs)
         with self._compiling:
             if self._look_up(_key(inputs))[0]:
                 return
             plan = planner(inputs)
             if self._rounds_nothing(inputs, plan):
                 return
-            program = self._make(inputs, plan, self._paced_clock)
+            program = self._make(inputs, plan, self._throttled_clock)
             with self._lock:
                 self._beside.add(_key(inputs), program)
 
@@ -254,15 +254,15 @@ class Programs:
         if not self._opens_stand_ins or self._precision is Precision.INT8 or not self._is_open(inputs):
             return False
         selector = Selector(host_target(), self._threads, self._packed, Precision.BF16)
-        return self._unrounded.look(_key(inputs), plan, selector, self._paced_clock())
+        return self._without_bf16_gain.look(_key(inputs), plan, selector, self._throttled_clock())
 
-    def _paced_clock(self) -> BuildClock:
-        return PacedClock(self._max_seconds, "compiling", pace)
+    def _throttled_clock(self) -> BuildClock:
+        return ThrottledClock(self._max_seconds, "compiling", pace)
 
     @property
     def compilation(self) -> Compilation:
         """What was compiled so far, and what may be."""
-        waiting, not_worth = self._demand.count(self._cost)
+        waiting, not_worth = self._hotness.count(self._cost)
         return Compilation(compiled=self._compiled, waiting=waiting, not_worth=not_worth)
 
     def _look_up(self, key: InputKey) -> tuple[bool, Program | None]:

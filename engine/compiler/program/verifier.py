@@ -198,7 +198,7 @@ class _Comparison:
         if (grid := _scale_of(step, slot)) is not None:
             # both are rounded to the same steps: what lies near the middle of two may go either way
             wanted, step_size = np.clip(wanted, *grid.limits), grid.scale
-        rounding = _PAIR_ROUNDING if self._program.observables.by_slot[slot].has_pairs else 0.0
+        rounding = _PAIR_ROUNDING if self._program.observables.by_slot[slot].is_bf16 else 0.0
         tolerance = ROUGH_TOLERANCE if self._is_rough(place) else TOLERANCE
         allowed = tolerance * _largest(wanted)
         if _is_within(ours, wanted, step_size, rounding, allowed):

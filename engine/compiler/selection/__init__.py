@@ -2,8 +2,8 @@
 
 from engine.compiler.selection import (
     convolution,
-    integer_linear,
-    integers,
+    int8,
+    int8_linear,
     linear,
     matrix_product,
     movement,
@@ -21,8 +21,8 @@ __all__ = [
     "KernelCall",
     "Selector",
     "convolution",
-    "integer_linear",
-    "integers",
+    "int8",
+    "int8_linear",
     "linear",
     "matrix_product",
     "movement",

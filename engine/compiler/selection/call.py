@@ -13,7 +13,7 @@ from engine.compiler.emit.target import Target
 from engine.compiler.graph import (
     Convolution,
     EpilogueNode,
-    IntegerConvolution,
+    Int8Convolution,
     Linear,
     Node,
     Recurrent,
@@ -29,7 +29,7 @@ from engine.compiler.passes.storage import Copy
 from engine.dtypes import Array
 from engine.precision import Precision
 
-Weighted: TypeAlias = Convolution | IntegerConvolution | TransposedConvolution | Linear | Recurrent
+Weighted: TypeAlias = Convolution | Int8Convolution | TransposedConvolution | Linear | Recurrent
 """Nodes with weights that kernels read in an order of their own."""
 
 
@@ -58,7 +58,7 @@ class Selector:
         packed: weights that were packed before.
         precision: what kernels may round the operands of products to.
         is_open: whether kernels are wanted whose code is told extents, where there are such.
-        claims: whether kernels of an open program may hang on what is claimed of lengths; see `Draft.claims`.
+        claims: whether kernels of an open program may hang on what is claimed of lengths; see `ProgramBuilder.claims`.
         calls: the calls of the node at hand.
     """
 
@@ -109,7 +109,7 @@ class Selector:
         key = (node.steps[0], part, content, look, type(kernel).__name__, *kernel.layout)
         packed = self.packed.get(key)
         if packed is None:
-            packed = self.packed[key] = PackedWeights(kernel, (weight, bias), self.packed.shelf)
+            packed = self.packed[key] = PackedWeights(kernel, (weight, bias), self.packed.cache)
         weights, starts = kernel.packed_sizes
         return _constant(packed.weight, weights), _constant(packed.bias, starts)
 
@@ -258,7 +258,7 @@ def image_epilogue(
 
 def logical_shape(tensor: Tensor) -> tuple[int, ...]:
     """Return a tensor's shape, channels counted one by one."""
-    if tensor.scale is None and not tensor.has_pairs:
+    if tensor.scale is None and not tensor.is_bf16:
         return tensor.shape
     return tensor.shape[0], tensor.channels, *tensor.shape[2:]
 

@@ -14,6 +14,12 @@ from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.memory.view import View
+from engine.compiler.selection.bf16 import (
+    Bf16Work,
+    bf16_time,
+    convolve_bf16,
+    may_round,
+)
 from engine.compiler.selection.call import (
     Selector,
     channels_last,
@@ -27,12 +33,6 @@ from engine.compiler.selection.call import (
 )
 from engine.compiler.selection.convolution_time import Work, best_tile, plain_time, product_time
 from engine.compiler.selection.movement import pad
-from engine.compiler.selection.paired import (
-    PairedWork,
-    convolve_paired,
-    may_round,
-    paired_time,
-)
 from engine.compiler.selection.patches import of_pixels
 from engine.compiler.selection.winograd import winograd_kernel
 
@@ -52,15 +52,15 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
     """Choose the kernel of a convolution."""
     epilogue, operands = image_epilogue(selector, node)
     work = _laid_down(Work(node, image_of(node.inputs[0]), image_of(node.output), epilogue, operands))
-    has_pairs = node.inputs[0].has_pairs, node.output.has_pairs
+    is_bf16 = node.inputs[0].is_bf16, node.output.is_bf16
     node = work.node
     filters, channels = node.weight.shape[:2]
     if node.groups == filters > 1 and channels == 1:
         _depthwise(selector, replace(work, x=channels_last(selector, work.x)))
         return
-    paired = _paired(selector, work)
-    if paired is not None and (any(has_pairs) or _is_faster_paired(selector, work, paired)):
-        convolve_paired(selector, replace(paired, has_pairs=has_pairs))
+    bf16 = _bf16(selector, work)
+    if bf16 is not None and (any(is_bf16) or _is_faster_in_bf16(selector, work, bf16)):
+        convolve_bf16(selector, replace(bf16, is_bf16=is_bf16))
         return
     outputs = best_tile(selector, work)
     if outputs:
@@ -99,7 +99,7 @@ def _laid_down(work: Work) -> Work:
     return Work(node, work.x.permuted(_TURNED), work.out.permuted(_TURNED), epilogue, turned)
 
 
-def _paired(selector: Selector, work: Work) -> PairedWork | None:
+def _bf16(selector: Selector, work: Work) -> Bf16Work | None:
     """Return the convolution as one of operands rounded to bfloat16; None where that may not or cannot be."""
     node, x = work.node, work.x
     if not may_round(selector) or node.groups > 1:
@@ -111,20 +111,20 @@ def _paired(selector: Selector, work: Work) -> PairedWork | None:
     else:
         shape = work.shape
     padding = ImplicitPadding((x.shape[2], x.shape[3]), (node.padding[0], node.padding[1]))
-    return PairedWork(node, node.weight, x, work.out, work.epilogue, work.operands, shape, padding)
+    return Bf16Work(node, node.weight, x, work.out, work.epilogue, work.operands, shape, padding)
 
 
 def rounds_convolution(selector: Selector, node: Convolution) -> bool:
     """Whether the operands of a convolution's products will be rounded to bfloat16, wherever its tensors lie."""
     x, out = (image_of_shape(tensor.shape) for tensor in (node.inputs[0], node.output))
     work = Work(node, x, out, NOTHING, [])
-    paired = _paired(selector, work)
-    return paired is not None and _is_faster_paired(selector, work, paired)
+    bf16 = _bf16(selector, work)
+    return bf16 is not None and _is_faster_in_bf16(selector, work, bf16)
 
 
-def _is_faster_paired(selector: Selector, work: Work, paired: PairedWork) -> bool:
+def _is_faster_in_bf16(selector: Selector, work: Work, bf16: Bf16Work) -> bool:
     """Whether operands rounded to bfloat16 are expected to be faster."""
-    return paired_time(selector, paired.shape) < plain_time(selector, work)
+    return bf16_time(selector, bf16.shape) < plain_time(selector, work)
 
 
 def _depthwise(selector: Selector, work: Work) -> None:

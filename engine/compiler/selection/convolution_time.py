@@ -7,8 +7,8 @@ from engine.compiler.graph import Convolution
 from engine.compiler.kernels.epilogue import Epilogue
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.memory.view import View
+from engine.compiler.selection.bf16 import FINISHED_VECTOR
 from engine.compiler.selection.call import Selector
-from engine.compiler.selection.paired import FINISHED_VECTOR
 
 PEAK = 11.0
 """Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""

@@ -7,20 +7,20 @@ from typing import TypeVar
 from engine.compiler.graph import Linear
 from engine.compiler.kernels.convolution import DirectConvolution
 from engine.compiler.kernels.convolution_chunk import ChunkSize
+from engine.compiler.kernels.dynamic_linear import DynamicLinear
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.open_linear import OpenLinear
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
 from engine.compiler.memory.view import View
-from engine.compiler.selection.call import Selector, selects, view_of
-from engine.compiler.selection.paired import (
+from engine.compiler.selection.bf16 import (
     STREAM,
     VECTOR_RATE,
-    PairedWork,
-    convolve_paired,
+    Bf16Work,
+    bf16_time,
+    convolve_bf16,
     may_round,
-    paired_time,
 )
+from engine.compiler.selection.call import Selector, selects, view_of
 
 NEAR_CACHE = 1 << 20
 """Bytes of input that stay in the core's own cache while other data streams through it."""
@@ -29,7 +29,7 @@ _FEW_TILES = 4
 _WIDTH_WORTH = 0.01
 """What a vector more of a tile is worth; measured on rows of 128 and 197 tokens."""
 
-Opened = TypeVar("Opened", bound=OpenLinear)
+Opened = TypeVar("Opened", bound=DynamicLinear)
 
 
 @selects(Linear)
@@ -42,9 +42,9 @@ def select_linear(selector: Selector, node: Linear) -> None:
         target = selector.temporary(node.output.shape)
         out = copied_rows(selector, target)
     epilogue, operands = _epilogue(selector, node)
-    paired = _paired(node, x, out, epilogue, operands)
-    if may_round(selector) and _is_faster_paired(selector, _of_one_item(node, paired.shape)):
-        convolve_paired(selector, paired)
+    bf16 = _bf16(node, x, out, epilogue, operands)
+    if may_round(selector) and _is_faster_in_bf16(selector, _of_one_item(node, bf16.shape)):
+        convolve_bf16(selector, bf16)
     else:
         kernel, packing = _kernels(selector, x, out, epilogue)
         weights, bias = selector.weights(node, packing, node.weight[:, :, None, None], node.bias)
@@ -58,13 +58,13 @@ def _kernels(
 ) -> tuple[DirectConvolution, DirectConvolution]:
     """Return the kernel, and the one whose packed weights it reads."""
     if selector.is_open:
-        kernel = open_kernel(OpenLinear, selector, x, out, epilogue)
+        kernel = dynamic_kernel(DynamicLinear, selector, x, out, epilogue)
         return kernel, kernel.packing
     plain = linear_kernel(selector, x, out, epilogue)
     return plain, plain
 
 
-def open_kernel(
+def dynamic_kernel(
     kind: type[Opened], selector: Selector, x: View, out: View, epilogue: Epilogue, **others: object
 ) -> Opened:
     """Return the kernel of a matrix times packed weights for any number of rows.
@@ -94,7 +94,7 @@ def open_kernel(
     )
 
 
-def _paired(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[View]) -> PairedWork:
+def _bf16(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[View]) -> Bf16Work:
     """Return a linear layer as a convolution of operands rounded to bfloat16: each row of x is an image's row."""
     rows, columns = out.shape
     full = [operand.broadcast is Broadcast.FULL for operand in epilogue.operands]
@@ -103,7 +103,7 @@ def _paired(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list
         for operand, is_full in zip(epilogue.operands, full, strict=True)
     )
     views = [_as_image(view) if is_full else view for view, is_full in zip(operands, full, strict=True)]
-    return PairedWork(
+    return Bf16Work(
         node=node,
         weight=node.weight[:, :, None, None],
         x=_as_image(x),
@@ -127,9 +127,9 @@ def _of_one_item(node: Linear, shape: ConvShape) -> ConvShape:
     return replace(shape, size=(max(1, shape.size[0] // max(1, items)), 1))
 
 
-def _is_faster_paired(selector: Selector, shape: ConvShape) -> bool:
+def _is_faster_in_bf16(selector: Selector, shape: ConvShape) -> bool:
     """Whether operands rounded to bfloat16 are expected to be faster."""
-    return paired_time(selector, shape) < _plain_time(selector, shape)
+    return bf16_time(selector, shape) < _plain_time(selector, shape)
 
 
 def _plain_time(selector: Selector, shape: ConvShape) -> float:

@@ -6,22 +6,22 @@ from math import prod
 
 from engine.compiler.emit.tiles import ROWS
 from engine.compiler.graph import MatrixProduct
+from engine.compiler.kernels.bf16_matmul import Bf16MatrixProduct
+from engine.compiler.kernels.dynamic_matmul import DynamicMatrixProduct
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.matmul import MatrixProductKernel
-from engine.compiler.kernels.open_matmul import OpenMatrixProduct
-from engine.compiler.kernels.paired_matmul import PairedMatrixProduct
 from engine.compiler.kernels.shapes import ConvShape, MatrixShape
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
-from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
-from engine.compiler.selection.paired import (
+from engine.compiler.selection.bf16 import (
     FINISHED_VECTOR,
     STAGED_WORD,
     VECTOR_RATE,
+    bf16_time,
     may_round,
-    paired_time,
 )
-from engine.compiler.selection.paired_group import product_group
+from engine.compiler.selection.bf16_group import product_group
+from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
 from engine.precision import Precision
 
 _OPEN_ROWS = 64
@@ -54,9 +54,9 @@ def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
     batch = (out.shape[0], out.shape[1])
     epilogue, operands = _epilogue(selector, node, out, others)
     shape = MatrixShape(batch=batch, rows=out.shape[2], depth=left.shape[3], columns=out.shape[3])
-    if may_round(selector) and _can_pair(left, right) and _is_faster_paired(selector, shape):
-        paired = _paired(selector, shape, (left, right, out), epilogue)
-        selector.call(paired, left, right, out, *operands, precision=Precision.BF16)
+    if may_round(selector) and _can_pair(left, right) and _is_faster_in_bf16(selector, shape):
+        bf16 = _bf16(selector, shape, (left, right, out), epilogue)
+        selector.call(bf16, left, right, out, *operands, precision=Precision.BF16)
         return
     if selector.is_open:
         selector.call(_open(selector, shape, (left, right, out), epilogue), left, right, out, *operands)
@@ -74,10 +74,10 @@ def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
 
 def _open(
     selector: Selector, shape: MatrixShape, views: tuple[View, View, View], epilogue: Epilogue
-) -> OpenMatrixProduct:
+) -> DynamicMatrixProduct:
     """Return the kernel whose code is told extents and strides."""
     left, right, out = views
-    return OpenMatrixProduct(
+    return DynamicMatrixProduct(
         shape=shape,
         a_strides=_strides(left),
         b_strides=_strides(right),
@@ -93,26 +93,26 @@ def _can_pair(left: View, right: View) -> bool:
     return left.strides[3] == 1 and 1 in right.strides[2:]
 
 
-def _is_faster_paired(selector: Selector, shape: MatrixShape) -> bool:
+def _is_faster_in_bf16(selector: Selector, shape: MatrixShape) -> bool:
     """Whether operands rounded to bfloat16 are expected to be faster, for one product of the batch."""
     panels = -(-shape.depth // 2) * shape.columns
-    paired = paired_time(selector, _as_convolution(shape)) + STAGED_WORD * panels
+    bf16 = bf16_time(selector, _as_convolution(shape)) + STAGED_WORD * panels
     lanes = -(-shape.columns // selector.lanes)
-    return paired < shape.rows * lanes * (shape.depth / VECTOR_RATE + FINISHED_VECTOR)
+    return bf16 < shape.rows * lanes * (shape.depth / VECTOR_RATE + FINISHED_VECTOR)
 
 
 def _as_convolution(shape: MatrixShape) -> ConvShape:
     return ConvShape(images=1, size=(shape.rows, 1), channels=shape.depth, filters=shape.columns)
 
 
-def _paired(
+def _bf16(
     selector: Selector, shape: MatrixShape, views: tuple[View, View, View], epilogue: Epilogue
-) -> PairedMatrixProduct:
+) -> Bf16MatrixProduct:
     """Return the kernel of operands rounded to bfloat16: threads share products, and rows where these are fewer."""
     left, right, out = views
     parts = min(-(-selector.threads // shape.products), -(-shape.rows // ROWS))
     rows = -(-shape.rows // parts)
-    return PairedMatrixProduct(
+    return Bf16MatrixProduct(
         shape=shape,
         a_strides=_strides(left),
         b_strides=_strides(right),

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from engine.compiler.graph import AdaptivePool, IntegerPool, Pool, Reduction, Scan
-from engine.compiler.kernels.integer_pooling import IntegerPooling
-from engine.compiler.kernels.paired_pooling import PairedPooling
+from engine.compiler.graph import AdaptivePool, Int8Pool, Pool, Reduction, Scan
+from engine.compiler.kernels.bf16_pooling import Bf16Pooling
+from engine.compiler.kernels.int8_pooling import Int8Pooling
 from engine.compiler.kernels.pooling import Cells, Pooling, Window, cells
 from engine.compiler.kernels.reduction import reduction
 from engine.compiler.kernels.scan import scan
@@ -28,8 +28,8 @@ def select_scan(selector: Selector, node: Scan) -> None:
 @selects(Pool)
 def select_pool(selector: Selector, node: Pool) -> None:
     """Choose the kernel of a pooling over windows of one size."""
-    if node.output.has_pairs:
-        pool_words(selector, PairedPooling, node, image_of(node.inputs[0]), image_of(node.output))
+    if node.output.is_bf16:
+        pool_words(selector, Bf16Pooling, node, image_of(node.inputs[0]), image_of(node.output))
         return
     x, out = channels_last(selector, image_of(node.inputs[0])), image_of(node.output)
     rows, columns = (
@@ -48,7 +48,7 @@ def select_pool(selector: Selector, node: Pool) -> None:
 
 
 def pool_words(
-    selector: Selector, kind: type[IntegerPooling], node: IntegerPool | Pool, x: View, out: View
+    selector: Selector, kind: type[Int8Pooling], node: Int8Pool | Pool, x: View, out: View
 ) -> None:
     """Add the call of a maximum over windows of elements that hold several channels each."""
     kernel = kind(

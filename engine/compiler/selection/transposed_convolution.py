@@ -9,6 +9,14 @@ from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadd
 from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.compiler.memory.view import View
+from engine.compiler.selection.bf16 import (
+    FINISHED_VECTOR,
+    VECTOR_RATE,
+    Bf16Work,
+    bf16_time,
+    convolve_bf16,
+    may_round,
+)
 from engine.compiler.selection.call import (
     Selector,
     has_channels_last,
@@ -19,14 +27,6 @@ from engine.compiler.selection.call import (
     selects,
 )
 from engine.compiler.selection.movement import pad
-from engine.compiler.selection.paired import (
-    FINISHED_VECTOR,
-    VECTOR_RATE,
-    PairedWork,
-    convolve_paired,
-    may_round,
-    paired_time,
-)
 
 
 @selects(TransposedConvolution)
@@ -36,11 +36,11 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
     out = image_of(node.output)
     channels, filters, *kernel = node.weight.shape
     x = image_of(node.inputs[0])
-    paired = _paired(node, x, out, epilogue, operands) if may_round(selector) else None
-    if paired is not None:
-        has_pairs = node.inputs[0].has_pairs, node.output.has_pairs
-        if any(has_pairs) or _is_faster_paired(selector, node, paired):
-            convolve_paired(selector, replace(paired, has_pairs=has_pairs))
+    bf16 = _bf16(node, x, out, epilogue, operands) if may_round(selector) else None
+    if bf16 is not None:
+        is_bf16 = node.inputs[0].is_bf16, node.output.is_bf16
+        if any(is_bf16) or _is_faster_in_bf16(selector, node, bf16):
+            convolve_bf16(selector, replace(bf16, is_bf16=is_bf16))
             return
     rows, columns = (
         TransposedAxis(*sizes) for sizes in zip(kernel, node.stride, node.padding, node.dilation, strict=True)
@@ -65,9 +65,9 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
     selector.call(choice, x, weights, bias, out, *operands)
 
 
-def _paired(
+def _bf16(
     node: TransposedConvolution, x: View, out: View, epilogue: Epilogue, operands: list[View]
-) -> PairedWork | None:
+) -> Bf16Work | None:
     """Return a convolution of operands rounded to bfloat16; None where windows of results meet.
 
     Where they do not meet, each place in a window has filters of its own, one pixel large.
@@ -77,7 +77,7 @@ def _paired(
     if meets or node.groups > 1 or node.dilation != (1, 1):
         return None
     size = x.shape[2], x.shape[3]
-    return PairedWork(
+    return Bf16Work(
         node=node,
         weight=node.weight.transpose(2, 3, 1, 0).reshape(-1, channels, 1, 1),
         x=x,
@@ -93,14 +93,14 @@ def _paired(
 def rounds_transposed(selector: Selector, node: TransposedConvolution) -> bool:
     """Whether the operands of products will be rounded to bfloat16, wherever tensors lie."""
     x, out = (image_of_shape(tensor.shape) for tensor in (node.inputs[0], node.output))
-    paired = _paired(node, x, out, NOTHING, []) if may_round(selector) else None
-    return paired is not None and _is_faster_paired(selector, node, paired)
+    bf16 = _bf16(node, x, out, NOTHING, []) if may_round(selector) else None
+    return bf16 is not None and _is_faster_in_bf16(selector, node, bf16)
 
 
-def _is_faster_paired(selector: Selector, node: TransposedConvolution, paired: PairedWork) -> bool:
+def _is_faster_in_bf16(selector: Selector, node: TransposedConvolution, bf16: Bf16Work) -> bool:
     """Whether operands rounded to bfloat16 are expected to be faster."""
-    time = prod(paired.spread) * paired_time(selector, paired.shape)
-    return time < _plain_time(selector, node, paired.out)
+    time = prod(bf16.spread) * bf16_time(selector, bf16.shape)
+    return time < _plain_time(selector, node, bf16.out)
 
 
 def _plain_time(selector: Selector, node: TransposedConvolution, out: View) -> float:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from engine.compiler.emit import quantized_files
-from engine.compiler.kernels import paired_layout
+from engine.compiler.kernels import bf16_layout
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
 from engine.quantization.weights import QuantizedWeights, quantize_weights
@@ -65,7 +65,7 @@ def off_by_one(weight: Array) -> QuantizedWeights:
 
 
 def test_weights_that_are_cut_off_rather_than_rounded_are_found() -> None:
-    with patch.object(paired_layout, "bfloat16_bits", truncated):
+    with patch.object(bf16_layout, "bfloat16_bits", truncated):
         (found,) = run("bf16")
     assert "operand" in found.text
 

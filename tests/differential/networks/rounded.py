@@ -211,7 +211,7 @@ def _compare(
             is_right = (whole >= integers(low, scale)) & (whole <= integers(high, scale))
             ties += int((whole != integers(wanted, scale)).sum())
             count += whole.numel()
-        elif _has_pairs(observed.tensors[name]):
+        elif _is_bf16(observed.tensors[name]):
             is_right = (ours >= bfloat16(low)) & (ours <= bfloat16(high))
         else:
             is_right = (ours >= low) & (ours <= high)
@@ -232,7 +232,7 @@ def _integers_of(numbers: torch.Tensor, scale: TensorScale) -> torch.Tensor:
     return torch.round(numbers / step) + scale.zero_point
 
 
-def _has_pairs(array: Array) -> bool:
+def _is_bf16(array: Array) -> bool:
     """Whether all numbers of a tensor are of bfloat16, as those are that a program stores in it."""
     return not (array.view(np.uint32) & 0xFFFF).any()
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from engine import PNNX_COMPUTE, Array, graph, registry, widen
-from engine.compiler.memory.headroom import CompilationLock
+from engine.compiler.memory.memory_guard import CompilationLock
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel

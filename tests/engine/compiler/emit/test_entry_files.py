@@ -31,7 +31,7 @@ def small_files_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> EntryFiles:
+def cache(tmp_path: Path) -> EntryFiles:
     return EntryFiles(CodeStore(tmp_path / "kept"))
 
 
@@ -53,9 +53,9 @@ def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_what_is_kept_is_mapped_and_the_same(tmp_path: Path, shelf: EntryFiles) -> None:
+def test_what_is_kept_is_mapped_and_the_same(tmp_path: Path, cache: EntryFiles) -> None:
     path = write(tmp_path / "model.bin")
-    first, second = read_archive(path, shelf), read_archive(path, shelf)
+    first, second = read_archive(path, cache), read_archive(path, cache)
     assert is_mapped(first["a.weight"])  # by the process that has written it as well
     assert is_mapped(second["a.weight"])
     assert first == second == read_archive(path)
@@ -65,7 +65,7 @@ def test_what_is_kept_is_mapped_and_the_same(tmp_path: Path, shelf: EntryFiles) 
 
 
 def test_a_file_that_is_kept_is_never_in_memory_as_a_whole(
-    tmp_path: Path, shelf: EntryFiles, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: EntryFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path, size: int) -> NoReturn:
         raise AssertionError(f"{size} bytes of {path}")
@@ -73,22 +73,22 @@ def test_a_file_that_is_kept_is_never_in_memory_as_a_whole(
     monkeypatch.setattr(archive, "_allocate", refuse)
     monkeypatch.setattr(archive, "_PIECE_BYTES", 1000)
     path = write(tmp_path / "model.bin")
-    np.testing.assert_array_equal(numbers(read_archive(path, shelf)), BIG)
-    assert read_archive(path, shelf).digest == digest_of(path)
+    np.testing.assert_array_equal(numbers(read_archive(path, cache)), BIG)
+    assert read_archive(path, cache).digest == digest_of(path)
     assert [kept.suffix for kept in (tmp_path / "kept").iterdir()] == [ENTRIES]
 
 
-def test_what_cannot_be_copied_is_read_into_memory(tmp_path: Path, shelf: EntryFiles) -> None:
+def test_what_cannot_be_copied_is_read_into_memory(tmp_path: Path, cache: EntryFiles) -> None:
     path = write(tmp_path / "model.bin")
     (tmp_path / "kept").write_text("a file where the folder is to be")
-    read = read_archive(path, shelf)
+    read = read_archive(path, cache)
     assert not is_mapped(read["a.weight"])
     assert read == read_archive(path)
     assert read.digest == digest_of(path)
 
 
 @pytest.mark.parametrize("place", [100, -5])
-def test_a_copy_of_a_damaged_archive_is_refused(tmp_path: Path, shelf: EntryFiles, place: int) -> None:
+def test_a_copy_of_a_damaged_archive_is_refused(tmp_path: Path, cache: EntryFiles, place: int) -> None:
     path = write(tmp_path / "model.bin")
     content = bytearray(path.read_bytes())
     content[place] ^= 1
@@ -96,31 +96,31 @@ def test_a_copy_of_a_damaged_archive_is_refused(tmp_path: Path, shelf: EntryFile
     with pytest.raises(ArchiveError) as plain:
         read_archive(path)
     with pytest.raises(ArchiveError) as kept:
-        read_archive(path, shelf)
+        read_archive(path, cache)
     assert str(kept.value) == str(plain.value)
     assert list((tmp_path / "kept").iterdir()) == []
 
 
-def test_what_is_mapped_stays_when_the_models_file_changes(tmp_path: Path, shelf: EntryFiles) -> None:
+def test_what_is_mapped_stays_when_the_models_file_changes(tmp_path: Path, cache: EntryFiles) -> None:
     path = write(tmp_path / "model.bin")
-    read_archive(path, shelf)
-    mapped = read_archive(path, shelf)
+    read_archive(path, cache)
+    mapped = read_archive(path, cache)
     write(tmp_path / "other.bin", -BIG)
     path.write_bytes((tmp_path / "other.bin").read_bytes())
-    np.testing.assert_array_equal(numbers(read_archive(path, shelf)), -BIG)
+    np.testing.assert_array_equal(numbers(read_archive(path, cache)), -BIG)
     path.write_bytes(b"")
     for kept in (tmp_path / "kept").iterdir():
         kept.unlink()
     let_go(mapped["a.weight"])
     np.testing.assert_array_equal(numbers(mapped), BIG)
     with pytest.raises(ArchiveError, match="truncated to 0 bytes"):
-        read_archive(path, shelf)
+        read_archive(path, cache)
 
 
 @pytest.mark.parametrize("place", [0, 33, 60, -200_000, None])
-def test_a_file_that_is_damaged_is_not_used(tmp_path: Path, shelf: EntryFiles, place: int | None) -> None:
+def test_a_file_that_is_damaged_is_not_used(tmp_path: Path, cache: EntryFiles, place: int | None) -> None:
     path = write(tmp_path / "model.bin")
-    read_archive(path, shelf)
+    read_archive(path, cache)
     (kept,) = (tmp_path / "kept").glob(f"*{ENTRIES}")
     content = bytearray(kept.read_bytes())
     if place is None:
@@ -128,28 +128,28 @@ def test_a_file_that_is_damaged_is_not_used(tmp_path: Path, shelf: EntryFiles, p
     else:
         content[place] ^= 1
     kept.write_bytes(content)
-    assert shelf.load(digest_of(path)) is None
-    np.testing.assert_array_equal(numbers(read_archive(path, shelf)), BIG)
-    assert shelf.load(digest_of(path)) is not None  # it was written anew
+    assert cache.load(digest_of(path)) is None
+    np.testing.assert_array_equal(numbers(read_archive(path, cache)), BIG)
+    assert cache.load(digest_of(path)) is not None  # it was written anew
 
 
-def test_a_file_that_others_may_write_to_is_not_used(tmp_path: Path, shelf: EntryFiles) -> None:
+def test_a_file_that_others_may_write_to_is_not_used(tmp_path: Path, cache: EntryFiles) -> None:
     path = write(tmp_path / "model.bin")
-    read_archive(path, shelf)
+    read_archive(path, cache)
     (kept,) = (tmp_path / "kept").glob(f"*{ENTRIES}")
     kept.chmod(0o666)
-    assert shelf.load(digest_of(path)) is None
+    assert cache.load(digest_of(path)) is None
 
 
 def test_small_archives_and_stores_that_are_off_keep_nothing(
-    tmp_path: Path, shelf: EntryFiles, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: EntryFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "model.bin")
     off = EntryFiles(CodeStore(None))
     assert not off.is_on
     assert read_archive(path, off) == read_archive(path, off)
     monkeypatch.setattr(archive, "LEAST_KEPT", 1 << 30)
-    read_archive(path, shelf)
+    read_archive(path, cache)
     assert not (tmp_path / "kept").exists()
 
 
@@ -161,9 +161,9 @@ def test_letting_go_takes_nothing_from_memory_of_the_process() -> None:
 
 
 def test_a_graph_computes_the_same_of_mapped_weights(
-    shelf: EntryFiles, monkeypatch: pytest.MonkeyPatch
+    cache: EntryFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graph_module, "entry_shelf", lambda _: shelf)
+    monkeypatch.setattr(graph_module, "entry_cache", lambda _: cache)
     x = np.random.default_rng(1).standard_normal((1, 3, 64, 64)).astype(np.float32)
     results = []
     for _ in range(2):
@@ -176,9 +176,9 @@ def test_a_graph_computes_the_same_of_mapped_weights(
 
 
 def test_mapped_entries_tell_the_digest_of_the_archive_as_read_ones_do(
-    tmp_path: Path, shelf: EntryFiles
+    tmp_path: Path, cache: EntryFiles
 ) -> None:
     path = write(tmp_path / "model.bin")
     wanted = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert [read_archive(path, shelf).digest for _ in range(2)] == [wanted, wanted]
+    assert [read_archive(path, cache).digest for _ in range(2)] == [wanted, wanted]
     assert read_archive(path).digest is None

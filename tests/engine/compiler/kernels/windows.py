@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.integer_pooling import IntegerPooling
+from engine.compiler.kernels.int8_pooling import Int8Pooling
 from engine.compiler.kernels.shapes import ImageStrides
 from engine.dtypes import Array
 from tests.engine.compiler.kernels.images import Pair, output_size, strides
@@ -18,14 +18,14 @@ WINDOWS: tuple[tuple[Pair, Pair, Pair], ...] = (
 
 
 def pooling(
-    kind: type[IntegerPooling],
+    kind: type[Int8Pooling],
     target: Target,
     x: Array,
     words: int,
     window: Pair,
     stride: Pair,
     padding: Pair,
-) -> IntegerPooling:
+) -> Int8Pooling:
     """Return the kernel for an image (images, rows, columns, channels), so many elements to a pixel."""
     images, rows, columns, _ = x.shape
     size = _size(x, window, stride, padding)

@@ -12,13 +12,13 @@ import pytest
 from engine import BuildTimeoutError, RunStoppedError, RuntimeGraph, TensorSpec, TraceLevel
 from engine.compiler.program import background, programs, verifier
 from engine.compiler.program.background import compile_beside
-from engine.compiler.program.demand import FORESIGHT, LEAST_RUNS, MOST_SHAPES, Demand
+from engine.compiler.program.compile_throttle import CompileThrottle, ThrottledClock
+from engine.compiler.program.hotness import LEAST_RUNS, MOST_SHAPES, PAYBACK_FACTOR, Hotness
 from engine.compiler.program.kept_programs import MOST_PROGRAMS, InputKey, KeptPrograms
 from engine.compiler.program.native import NativeExecutor
-from engine.compiler.program.pace import Pace, PacedClock
 from engine.compiler.program.program import Program
 from engine.dtypes import Array
-from engine.turns import SHORT_TURN
+from engine.switch_interval import SHORT_SWITCH_INTERVAL
 from tests.engine.compiler.background import wait_until_idle
 from tests.engine.compiler.plans import ROWS, linear, weights_of
 from tests.engine.models import write_model
@@ -75,7 +75,7 @@ def settle() -> None:
 @pytest.fixture
 def is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiling is worth it as soon as a shape came twice."""
-    monkeypatch.setattr("engine.compiler.program.demand.FORESIGHT", float("inf"))
+    monkeypatch.setattr("engine.compiler.program.hotness.PAYBACK_FACTOR", float("inf"))
 
 
 @pytest.fixture
@@ -141,22 +141,22 @@ def test_answers_are_the_same_before_and_after(tmp_path: Path) -> None:
 
 
 def test_worth_is_what_numpy_took_against_what_compiling_takes() -> None:
-    demand = Demand()
+    demand = Hotness()
     assert not demand.note(shape(1), 1.0, 0.5), "it came once"
     assert demand.note(shape(1), 1.0, 0.5)
-    assert not demand.note(shape(2), 0.1 / FORESIGHT, 0.5)
-    assert not demand.note(shape(2), 0.1 / FORESIGHT, 0.5)
-    assert demand.note(shape(2), 0.4 / FORESIGHT, 0.5)
+    assert not demand.note(shape(2), 0.1 / PAYBACK_FACTOR, 0.5)
+    assert not demand.note(shape(2), 0.1 / PAYBACK_FACTOR, 0.5)
+    assert demand.note(shape(2), 0.4 / PAYBACK_FACTOR, 0.5)
     assert demand.best(0.5) == shape(1), "numpy took longest on it"
     assert demand.count(0.5) == (2, 0)
-    assert demand.count(2.0 * FORESIGHT) == (1, 1)
+    assert demand.count(2.0 * PAYBACK_FACTOR) == (1, 1)
     demand.forget(shape(1))
     assert demand.best(0.5) == shape(2)
     assert demand.best(100.0) is None
 
 
 def test_few_shapes_are_remembered() -> None:
-    demand = Demand()
+    demand = Hotness()
     for number in range(3 * MOST_SHAPES):
         demand.note(shape(number), 1.0, 0.5)
     assert demand.count(0.5) == (0, MOST_SHAPES)
@@ -192,7 +192,7 @@ def test_turns_with_the_interpreter_are_short_only_meanwhile() -> None:
     work = Work(lambda: seen.append(sys.getswitchinterval()))
     compile_beside(work)
     settle()
-    assert seen == [pytest.approx(SHORT_TURN)]
+    assert seen == [pytest.approx(SHORT_SWITCH_INTERVAL)]
     assert sys.getswitchinterval() == usual
 
 
@@ -256,8 +256,8 @@ def test_programs_of_later_shapes_displace_none_that_were_prepared(tmp_path: Pat
 
 
 def test_the_compiler_gives_way_to_runs_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    pace = Pace()
-    clock = PacedClock(SECONDS, "compiling", pace)
+    pace = CompileThrottle()
+    clock = ThrottledClock(SECONDS, "compiling", pace)
     with monkeypatch.context() as patch:
         patch.setattr(pace._changed, "wait", lambda *_: pytest.fail("nothing runs"))
         clock.check("nn.ReLU", "relu")
@@ -270,7 +270,7 @@ def test_the_compiler_gives_way_to_runs_for_a_limited_time(monkeypatch: pytest.M
 
 
 def test_time_that_was_given_way_does_not_count() -> None:
-    clock = PacedClock(1e-3, "compiling", Pace())
+    clock = ThrottledClock(1e-3, "compiling", CompileThrottle())
     clock.waited = SECONDS
     clock.check("nn.ReLU", "relu")
     clock.waited = -SECONDS

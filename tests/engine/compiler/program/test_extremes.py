@@ -89,7 +89,7 @@ def test_what_is_finite_in_float32_stays_finite(
     param: Path, precision: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (convolution, linear):
-        monkeypatch.setattr(module, "paired_time", lambda *_: 0.0)
+        monkeypatch.setattr(module, "bf16_time", lambda *_: 0.0)
     rounded, plain = graphs(param, precision, threads)
     for name, make in INPUTS.items():
         x = make()
@@ -110,7 +110,7 @@ def test_bfloat16_hides_no_infinity_and_no_nan(
     param: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (convolution, linear):
-        monkeypatch.setattr(module, "paired_time", lambda *_: 0.0)
+        monkeypatch.setattr(module, "bf16_time", lambda *_: 0.0)
     rounded, plain = graphs(param, "bf16", 1)
     x = INPUTS[name]()
     with np.errstate(all="ignore"):

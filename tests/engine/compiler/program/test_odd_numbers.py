@@ -63,7 +63,7 @@ LEFT = [
 """Expressions that are left to numpy."""
 
 
-def open_expression(folder: Path, expression: str) -> tuple[list[RuntimeGraph], list[Array]]:
+def dynamic_expression(folder: Path, expression: str) -> tuple[list[RuntimeGraph], list[Array]]:
     """Return the graphs of an expression, and its inputs: all pairs of odd numbers."""
     count = 2 if "@1" in expression else 1
     lines = [f"pnnx.Input in{i} 0 1 {'ab'[i]} #{'ab'[i]}=(?)f32" for i in range(count)]
@@ -79,7 +79,7 @@ def test_expression_of_odd_numbers(tmp_path: Path) -> None:
     def check(expression: str) -> None:
         folder = tmp_path / expression
         folder.mkdir()
-        (plain, native, _), inputs = open_expression(folder, expression)
+        (plain, native, _), inputs = dynamic_expression(folder, expression)
         assert_same(native.forward(inputs)[0], plain.forward(inputs)[0])
         assert left_to_numpy(native, inputs) == set()
         assert native.verification.refused == ()
@@ -89,5 +89,5 @@ def test_expression_of_odd_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("expression", LEFT)
 def test_expression_without_a_kernel_is_left_to_numpy(tmp_path: Path, expression: str) -> None:
-    (_, native, _), inputs = open_expression(tmp_path, expression)
+    (_, native, _), inputs = dynamic_expression(tmp_path, expression)
     assert left_to_numpy(native, inputs) == {"pnnx.Expression"}

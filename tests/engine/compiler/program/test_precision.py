@@ -10,8 +10,8 @@ import pytest
 
 from engine import Precision, RuntimeGraph, TraceLevel
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.kernels.paired_layout import PairedLayout
-from engine.compiler.kernels.paired_matmul import PairedMatrixProduct
+from engine.compiler.kernels.bf16_layout import Bf16Layout
+from engine.compiler.kernels.bf16_matmul import Bf16MatrixProduct
 from engine.compiler.program import loss
 from engine.compiler.selection import convolution, linear
 from engine.dtypes import Array
@@ -101,14 +101,14 @@ def test_weights_take_half_of_the_memory(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("always_rounds")
 def test_a_wrong_kernel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One weight of a filter in the place of another makes a difference that verification sees."""
-    pack = PairedLayout.pack
+    pack = Bf16Layout.pack
 
-    def swapped(self: PairedLayout, weight: Array, bias: Array | None) -> tuple[Array, Array]:
+    def swapped(self: Bf16Layout, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         wrong = weight.copy()
         wrong[3, :2] = weight[3, 1::-1]
         return pack(self, wrong, bias)
 
-    monkeypatch.setattr(PairedLayout, "pack", swapped)
+    monkeypatch.setattr(Bf16Layout, "pack", swapped)
     graph = opened(tmp_path, precision="bf16")
     graph.forward([X])
     (refusal,) = graph.verification.refused
@@ -133,7 +133,7 @@ def test_networks_are_near_pytorch(name: str) -> None:
 
 def test_layers_that_gain_nothing_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (convolution, linear):
-        monkeypatch.setattr(module, "paired_time", lambda *_: np.inf)
+        monkeypatch.setattr(module, "bf16_time", lambda *_: np.inf)
     graph = opened(tmp_path, precision="bf16")
     np.testing.assert_allclose(graph.forward([X])[0], opened(tmp_path).forward([X])[0], atol=1e-6)
     assert set(graph.precisions.values()) == {Precision.F32}
@@ -216,10 +216,10 @@ def test_attention_that_hangs_on_rounding_is_not_refused(tmp_path: Path, after: 
     assert not graph.verification.refused
 
 
-PAIRED = PairedMatrixProduct.emit
+PAIRED = Bf16MatrixProduct.emit
 
 
-def without_the_last_step(self: PairedMatrixProduct, e: Emitter) -> None:
+def without_the_last_step(self: Bf16MatrixProduct, e: Emitter) -> None:
     """Leave out the last product of each sum."""
     PAIRED(replace(self, shape=replace(self.shape, depth=self.shape.depth - 1)), e)
 
@@ -230,7 +230,7 @@ def without_the_last_step(self: PairedMatrixProduct, e: Emitter) -> None:
 def test_attention_that_hangs_on_rounding_is_refused_where_it_is_wrong(
     tmp_path: Path, after: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PairedMatrixProduct, "emit", without_the_last_step)
+    monkeypatch.setattr(Bf16MatrixProduct, "emit", without_the_last_step)
     graph = sharp_attention(tmp_path, after)
     graph.forward(SHARP)
     assert graph.verification.refused_count == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine import TensorScale
-from tests.engine.compiler.program.test_integers import Writer, check_same, numbers
+from tests.engine.compiler.program.test_int8 import Writer, check_same, numbers
 
 _KINDS = (
     *("convolution", "convolution", "relu", "pool", "upsample"),

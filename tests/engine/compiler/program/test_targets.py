@@ -24,7 +24,7 @@ from engine.compiler.selection import Selector
 from engine.precision import Precision
 from engine.spec import TensorSpec
 from tests.differential.rounding import always_rounding
-from tests.engine.compiler.program.test_integers import Writer
+from tests.engine.compiler.program.test_int8 import Writer
 
 SHAPE = (1, 64, 12, 12)
 INSTRUCTIONS = {
@@ -77,7 +77,7 @@ def compiling_for_other_machines(target: Target) -> Iterator[None]:
     with (
         patch.object(jit, "machine", machine),
         patch.object(object_file, "machine", machine),
-        patch("engine.compiler.selection.paired.pair_speedup", lambda _: 2.0),  # else it is measured
+        patch("engine.compiler.selection.bf16.bf16_speedup", lambda _: 2.0),  # else it is measured
     ):
         yield
 
@@ -92,7 +92,7 @@ def assembly_of(folder: Path, target: Target, precision: Precision) -> str:
         always_rounding(precision is Precision.BF16),
         assembling(plan, leaving, Selector(target, 2, PackedStore(), precision)) as assembler,
     ):
-        kernels = {call.kernel for call in assembler.draft().calls}
+        kernels = {call.kernel for call in assembler.build().calls}
         return "\n".join(jit.assembly(kernel, target) for kernel in kernels)
 
 

@@ -15,18 +15,18 @@ from engine.compiler.emit.target import (
     supported_targets,
     target_named,
 )
+from engine.compiler.kernels.bf16_convolution import Bf16Convolution
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.integer_convolution import IntegerConvolution
-from engine.compiler.kernels.integer_tiles import tile_layout
-from engine.compiler.kernels.paired_convolution import PairedConvolution
+from engine.compiler.kernels.int8_convolution import Int8Convolution
+from engine.compiler.kernels.int8_tiles import tile_layout
 from engine.compiler.kernels.shapes import ConvShape
+from engine.compiler.selection.bf16_group import product_group
 from engine.compiler.selection.call import PARTS_OF_THREAD, parts_worth
-from engine.compiler.selection.integers import _filter_parts, _tile_chunk
-from engine.compiler.selection.paired_group import product_group
+from engine.compiler.selection.int8 import _filter_parts, _tile_chunk
 from tests.cases import check_each
 from tests.differential.comparison import compiling_for
 from tests.differential.rounding import always_rounding
-from tests.engine.compiler.program.test_integers import Writer, numbers
+from tests.engine.compiler.program.test_int8 import Writer, numbers
 from tests.engine.models import make_graph
 
 
@@ -66,7 +66,7 @@ def test_rows_are_split_evenly(tmp_path: Path, threads: int, size: int, channels
     writer.tensors["y"] = TensorScale(0.1, 5)
     writer.add("pnnx.Output", "z", "")
     for kernel in kernels_of(tmp_path / "model", writer, threads, shape):
-        if isinstance(kernel, IntegerConvolution):
+        if isinstance(kernel, Int8Convolution):
             rows, most = -(-size // kernel.chunk.rows), kernel.chunk.rows
         elif isinstance(kernel, Depthwise) and kernel._parts[1] == 1:
             rows, most = kernel._parts[0], kernel.rows
@@ -108,7 +108,7 @@ def test_int8_shares_pixels_or_the_filters_where_weights_are_more(
         shape = (1, channels, size, size)
         with compiling_for(in_vectors):
             made = kernels_of(tmp_path / f"{size}", writer, threads, shape)
-        (found,) = [made for made in made if isinstance(made, IntegerConvolution)]
+        (found,) = [made for made in made if isinstance(made, Int8Convolution)]
         blocks, _, *pixels = found._parts
         has_many_filters = size == 7
         assert (blocks > 1) == (threads > 1 and has_many_filters)
@@ -132,7 +132,7 @@ def test_depthwise_shares_rows_or_the_channels_where_rows_are_few(tmp_path: Path
         assert found.chunks % threads == 0
 
 
-def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channels: int) -> PairedConvolution:
+def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channels: int) -> Bf16Convolution:
     """Return the kernel of a 3x3 convolution in bf16, whose program was not refused."""
     lines = (
         f"pnnx.Input in 0 1 x #x=(1,{channels},{size},{size})f32",
@@ -149,7 +149,7 @@ def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channe
         )
         graph.forward([numbers(1, channels, size, size)])
     assert graph.verification.refused == ()
-    (found,) = [made for made in calls_of(graph, threads) if isinstance(made, PairedConvolution)]
+    (found,) = [made for made in calls_of(graph, threads) if isinstance(made, Bf16Convolution)]
     return found
 
 

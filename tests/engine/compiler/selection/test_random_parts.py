@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from engine import Activation, Quantization, RuntimeGraph, TensorScale
-from engine.compiler.emit.target import bf16_targets, integer_targets, supported_targets
+from engine.compiler.emit.target import bf16_targets, int8_targets, supported_targets
 from engine.compiler.kernels import depthwise
-from engine.compiler.selection import call, convolution, integers, paired
+from engine.compiler.selection import bf16, call, convolution, int8
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import rounded_to_bfloat16
 from tests.differential.comparison import compiling_for
@@ -61,12 +61,12 @@ def _many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call, "_PART", 20.0)
     monkeypatch.setattr(call, "_SPARE_PART", 60.0)
     monkeypatch.setattr(depthwise, "_CHUNK", 256)
-    for module in (integers, convolution):
+    for module in (int8, convolution):
         monkeypatch.setattr(module, "_CHUNK_BYTES", 4096)
-    monkeypatch.setattr(paired, "_STAGED_BYTES", 4096)
-    monkeypatch.setattr(paired, "_LARGE_BYTES", 65536)
-    monkeypatch.setattr(paired, "FAR_WEIGHTS", 4096)
-    monkeypatch.setattr(integers, "_vector_time", lambda *_: np.inf)  # matrix registers where there are some
+    monkeypatch.setattr(bf16, "_STAGED_BYTES", 4096)
+    monkeypatch.setattr(bf16, "_LARGE_BYTES", 65536)
+    monkeypatch.setattr(bf16, "FAR_WEIGHTS", 4096)
+    monkeypatch.setattr(int8, "_vector_time", lambda *_: np.inf)  # matrix registers where there are some
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16", "int8"])
@@ -77,7 +77,7 @@ def test_random_layers(tmp_path: Path, seed: int, precision: str) -> None:
     layer = _Layer(choices)
     path = layer.write(tmp_path, numbers)
     x = rounded_to_bfloat16(numbers.standard_normal(layer.x).astype(np.float32))
-    special = {"f32": [], "bf16": bf16_targets(), "int8": integer_targets()}[precision]
+    special = {"f32": [], "bf16": bf16_targets(), "int8": int8_targets()}[precision]
     quantization = Quantization(
         {"layer": Activation.STATIC}, {"x": TensorScale(0.05, choices.choice((0, 77)))}
     )

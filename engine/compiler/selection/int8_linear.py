@@ -1,0 +1,81 @@
+"""Kernels for linear layers of integers whose rows have scales of their own."""
+
+import numpy as np
+
+from engine.compiler.emit.int8 import ZERO
+from engine.compiler.graph import Int8Convolution, Int8Linear, RowQuantize
+from engine.compiler.kernels.dynamic_int8_linear import DynamicInt8Linear
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.kernels.int8_convolution import Int8Convolution as Int8ConvolutionKernel
+from engine.compiler.kernels.int8_tiles import Int8TileConvolution
+from engine.compiler.kernels.row_quantization import RowQuantization
+from engine.compiler.memory.view import View
+from engine.compiler.selection.call import Selector, selects, view_of
+from engine.compiler.selection.int8 import contraction
+from engine.compiler.selection.linear import copied_rows, dynamic_kernel, even_rows
+from engine.precision import Precision
+from engine.quantization.tensor_scale import TensorScale
+
+_STEPS = TensorScale(1.0, ZERO)
+"""What integers stand for, before the scales of their rows."""
+
+
+@selects(RowQuantize)
+def select_row_quantize(selector: Selector, node: RowQuantize) -> None:
+    """Choose the kernel that makes integers of rows."""
+    x = copied_rows(selector, view_of(node.inputs[0]))
+    integers, scales = (copied_rows(selector, view_of(tensor)) for tensor in node.outputs)
+    rows, columns = x.shape
+    kernel = RowQuantization(
+        rows=rows,
+        columns=columns,
+        x_step=x.strides[0],
+        out_step=integers.strides[0],
+        lanes=selector.lanes,
+        is_open=selector.is_open,
+    )
+    selector.call(kernel, x, integers, scales)
+
+
+@selects(Int8Linear)
+def select_int8_linear(selector: Selector, node: Int8Linear) -> None:
+    """Choose the kernel of a linear layer."""
+    target = view_of(node.output)
+    x, out = copied_rows(selector, view_of(node.inputs[0])), even_rows(target)
+    if out is None:
+        # it is a part of a whole in which its rows do not lie evenly
+        target = selector.temporary(node.output.shape)
+        out = copied_rows(selector, target)
+    operands = [copied_rows(selector, view_of(tensor)) for tensor in node.inputs[node.own :]]
+    described = [_operand(operand, out) for operand in operands]
+    made = Int8Convolution(node.steps, node.inputs, weights=node.weights, bias=None, x_scale=_STEPS)
+    made.outputs = node.outputs
+    epilogue = Epilogue(node.epilogue, tuple(described))
+    images = _as_image(x), _as_image(out)
+    numbers = np.stack([node.weights.scales, np.zeros_like(node.weights.scales)])
+    kernel: DynamicInt8Linear | Int8ConvolutionKernel | Int8TileConvolution
+    if selector.is_open:  # in vectors, as only these are told how many rows there are
+        kernel = dynamic_kernel(DynamicInt8Linear, selector, x, out, epilogue, x_scale=_STEPS)
+        packing: Int8ConvolutionKernel | Int8TileConvolution = kernel.packing
+    else:
+        kernel = contraction(selector, made, images, epilogue, [_as_image(view) for view in operands])
+        packing = kernel
+    weights, starts = selector.weights(made, packing, node.weights.integers, numbers)
+    selector.call(kernel, images[0], weights, starts, images[1], *operands, precision=Precision.INT8)
+    if target is not node.output.view:
+        selector.copy(target, view_of(node.output))
+
+
+def _operand(view: View, out: View) -> EpilogueOperand:
+    """Return how an operand, as rows, spreads over the rows of the output."""
+    if view.shape == out.shape and view.size > 1:
+        return EpilogueOperand(Broadcast.FULL, (0, 0, view.strides[0]))
+    if view.shape == (out.shape[0], 1):
+        return EpilogueOperand(Broadcast.PIXEL, (0, 0, view.strides[0]))
+    return EpilogueOperand(Broadcast.SCALAR) if view.size == 1 else EpilogueOperand(Broadcast.CHANNEL, (0,))
+
+
+def _as_image(rows: View) -> View:
+    """Return rows as the pixels of an image of one row."""
+    (count, columns), (step, column) = rows.shape, rows.strides
+    return View(rows.buffer, rows.offset, (1, columns, 1, count), (step * count, column, step * count, step))
