@@ -67,7 +67,7 @@ def compile_plan(
     """
     packed = PackedStore() if packed is None else packed
     with assembling(plan, leaving, Selector(target, threads, packed, precision), clock) as assembler:
-        builder = assembler.build()()
+        builder = assembler.build()
         return builder.finish(plan, assembler.codes, threads)
 
 
@@ -75,7 +75,7 @@ def compile_plan(
 def assembling(
     plan: Plan, leaving: Sequence[int], selector: Selector, clock: BuildClock = UNLIMITED
 ) -> Iterator["Assembler"]:
-    """Enclose the use of what builders the program of a plan.
+    """Yield the assembler of the program of a plan, and dissolve its graph after use.
 
     Args:
         plan: the plan.

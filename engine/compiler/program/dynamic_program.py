@@ -22,7 +22,7 @@ from engine.plan import Plan
 from engine.spec import TensorSpec, tensor_specs
 
 SAMPLES = (7, 19, 37, 67, 11, 13, 17, 23, 5)
-"""Lengths that programs are drafted for, those first that differ most: none is likely to be an extent of the model."""
+"""Lengths that programs are built for, those first that differ most: none is likely to be an extent of the model."""
 LEAST_LENGTH = 2
 """Tensors of length 1 are laid out in another way: any stride serves an axis of one element."""
 _SAMPLES_WANTED = LEAST_SAMPLES + 1
@@ -95,12 +95,12 @@ def dynamic_program(
         RegionError, CompileError, BuildTimeoutError: as of any program.
     """
     try:
-        return _drafted(plan_at, leaving, selector, clock)
+        return _built(plan_at, leaving, selector, clock)
     except MisfitError:  # what is claimed of lengths may be no polynomial
-        return _drafted(plan_at, leaving, replace(selector, claims=False), clock)
+        return _built(plan_at, leaving, replace(selector, claims=False), clock)
 
 
-def _drafted(
+def _built(
     plan_at: PlanAt, leaving: Sequence[str], selector: Selector, clock: BuildClock
 ) -> DynamicProgram:
     lengths: list[int] = []
@@ -108,7 +108,7 @@ def _drafted(
     kernels: tuple[Kernel, ...] = ()
     for length, plan in _plans(plan_at):
         with assembling(plan, _slots(plan, leaving), selector, clock) as assembler:
-            builder = assembler.build()()
+            builder = assembler.build()
             needed = tuple(general(call.kernel) for call in builder.calls)
             if not needed:
                 raise MisfitError("no kernel can do any of it")

@@ -21,7 +21,7 @@ from engine.precision import Precision
 from engine.spec import TensorSpec
 
 CHECKED = (2, 13, 40, 71)
-"""Lengths at which an open program is compared with the numpy layers before it is used: none that it was drafted for.
+"""Lengths at which an open program is compared with the numpy layers before it is used: none that it was built for.
 """
 MOST_OPEN = 8
 """Open programs of a graph, one for each number of rows."""

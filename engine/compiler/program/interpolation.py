@@ -1,7 +1,7 @@
 """What several objects of one structure have in common, and how the integers in them follow from a size.
 
 Drafts of a model's program for inputs of several lengths differ in integers only: extents, strides, offsets. These are
-sums of products of extents, so at most squares of the length here. Three builders tell the polynomial of each; further
+sums of products of extents, so at most squares of the length here. Three samples give the polynomial of each; further
 ones prove it. Whatever else differs has no place in a program for all lengths.
 """
 

@@ -66,7 +66,7 @@ class ProgramBuilder:
         """Lay out memory, fill the table of addresses and return the program.
 
         Args:
-            plan: what it was drafted for.
+            plan: what it was built for.
             codes: gives the code of each call's kernel; asked once it is known that there is memory for a run.
             threads: threads that share a run.
 

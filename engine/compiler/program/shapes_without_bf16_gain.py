@@ -33,7 +33,7 @@ class ShapesWithoutBf16Gain:
         return key in self._known
 
     def look(self, key: InputKey, plan: Plan, selector: Selector, clock: BuildClock) -> bool:
-        """Tell whether inputs are such, and remember it: their program is drafted, which takes a part of compiling it.
+        """Return whether inputs are such, and remember it; their program is built up to, but without, its memory layout.
 
         Args:
             key: the inputs.
@@ -44,7 +44,7 @@ class ShapesWithoutBf16Gain:
         slots = [plan.slots[name] for name in self._leaving]
         try:
             with np.errstate(all="ignore"), assembling(plan, slots, selector, clock) as assembler:
-                builder = assembler.build()()
+                builder = assembler.build()
         except FAULTS:  # whoever compiles it tells of that
             return False
         if any(call.precision is Precision.BF16 for call in builder.calls):

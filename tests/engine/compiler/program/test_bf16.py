@@ -10,6 +10,7 @@ import pytest
 from engine import RuntimeGraph
 from engine.compiler.emit.bfloat16 import pair_up
 from engine.compiler.kernels import bf16_loops
+from engine.compiler.passes import bf16
 from engine.compiler.program import assembler
 from engine.dtypes import Array
 from tests.differential.rounding import always_rounding
