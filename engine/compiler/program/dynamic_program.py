@@ -100,9 +100,7 @@ def dynamic_program(
         return _built(plan_at, leaving, replace(selector, claims=False), clock)
 
 
-def _built(
-    plan_at: PlanAt, leaving: Sequence[str], selector: Selector, clock: BuildClock
-) -> DynamicProgram:
+def _built(plan_at: PlanAt, leaving: Sequence[str], selector: Selector, clock: BuildClock) -> DynamicProgram:
     lengths: list[int] = []
     builders: list[ProgramBuilder] = []
     kernels: tuple[Kernel, ...] = ()

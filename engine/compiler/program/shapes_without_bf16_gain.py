@@ -33,7 +33,7 @@ class ShapesWithoutBf16Gain:
         return key in self._known
 
     def look(self, key: InputKey, plan: Plan, selector: Selector, clock: BuildClock) -> bool:
-        """Return whether inputs are such, and remember it; their program is built up to, but without, its memory layout.
+        """Return whether inputs are such, and remember it; their program is built up to its memory layout.
 
         Args:
             key: the inputs.

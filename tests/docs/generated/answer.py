@@ -20,10 +20,11 @@ def render() -> str:
     answer = load()
     output, times = answer["outputs"][0], answer["timing"]
     layer = next(layer for layer in answer["trace"]["layers"] if layer["name"] == LAYER)
+    shown = _line(_part(output, "name", "shape", "dtype"))
     lines = [
         f'{{"model": "{answer["model"]}", "version": "{answer["version"]}", "request_id": "{answer["request_id"]}",',
         f' "predictions": [[{_line(answer["predictions"][0][0])}, …]],',
-        f' "outputs": [{_line(_part(output, "name", "shape", "dtype"))[:-1]}, "data": [[{output["data"][0][0]}, …]]}}],',
+        f' "outputs": [{shown[:-1]}, "data": [[{output["data"][0][0]}, …]]}}],',
         f' "timing": {_line(times)},',
         f' "trace": {{"total_ms": {answer["trace"]["total_ms"]}, "layers": [',
         f"   …, {_line(_part(layer, 'index', 'name', 'type', 'start_ms', 'duration_ms', 'share'))[:-1]},",
