@@ -42,30 +42,31 @@ class ImageConfig(TomlTable):
     """How an image becomes an input: `value = (pixel * scale - mean) / std`, laid out (channels, height, width).
 
     Attributes:
-        size: height and width; by default those of the graph's input.
+        size: height and width; default: those of the graph's input.
         colour: order and number of channels.
-        resize: `stretch` ignores the aspect ratio, `fit` shows the whole image between bars, `crop` the centre;
-            `height` scales to the input's height and leaves a bar on the right, for lines of text. Where the graph
-            leaves the width open, `size` tells the least, and the widest image of a request the width, in steps of 32.
+        resize: `stretch` ignores the aspect ratio, `fit` pads the whole image, `crop` takes the centre;
+            `height` scales to the input's height and pads on the right, for lines of text. With a dynamic
+            width, `size` has the minimum, and the widest image of a request sets the width, in steps of
+            32.
         crop_fraction: for `crop`, the part of the shorter side that is kept.
-        shorter_side: for `crop`, what the shorter side is scaled to before the centre is cut, as torchvision's
-            `Resize(256)` and `CenterCrop(224)` do; instead of `crop_fraction`.
-        scale_up: for `fit`, whether images that are smaller than the input are enlarged.
-        pad: for `fit` and `height`, grey level of the bars.
-        resize_as: the library whose arithmetic is followed: Pillow's, of whole grey levels; PyTorch's
-            `interpolate`, of fractions; OpenCV's `resize`, of whole grey levels.
-        resample: the filter. Pillow's, all but `nearest`, smooth when they shrink. For `torch`, `nearest`,
-            `bilinear` or `bicubic`; for `opencv` also `box`, its `INTER_AREA`.
-        antialias: whether filters smooth when they shrink; by default as the library does: true for `pillow`, which
-            cannot do otherwise, and for `torch`; false for `opencv`, which cannot either.
-        draft: whether large JPEGs that are shrunk with smoothing are decoded at a half, a quarter or an eighth of
-            their size, if at least three times the size that is needed is left.
-        background: colour, red, green and blue of 0 to 255, that transparent images are put on; "auto": white, or
-            black for what would not be seen on white.
+        shorter_side: for `crop`, the length of the shorter side before the crop, as torchvision's
+            `Resize(256)` and `CenterCrop(224)`; instead of `crop_fraction`.
+        scale_up: for `fit`, whether smaller images are enlarged.
+        pad: for `fit` and `height`, grey level of the padding.
+        resize_as: library whose arithmetic is reproduced: Pillow and OpenCV's `resize` round to integers,
+            PyTorch's `interpolate` does not.
+        resample: filter. `pillow` antialiases all but `nearest`; `torch` has `nearest`, `bilinear` and
+            `bicubic`, `opencv` also `box` (`INTER_AREA`).
+        antialias: whether `torch` antialiases when it shrinks, by default true; `pillow` always does,
+            `opencv` never.
+        draft: whether large JPEGs that shrink with antialiasing are decoded at 1/2, 1/4 or 1/8, at no
+            less than three times the target size.
+        background: colour under transparent images, red, green and blue of 0 to 255; "auto": white, or
+            black for white content.
         scale: factor on pixels of 0 to 255.
-        mean: per channel or one, in scaled units.
-        std: per channel or one, in scaled units.
-        formats: formats of images that are taken; the server's setting may leave fewer.
+        mean: one value, or one per channel, after `scale`.
+        std: one value, or one per channel, after `scale`.
+        formats: accepted image formats, within the server's setting.
     """
 
     size: _Size | None = None

@@ -116,11 +116,11 @@ class SchedulingConfig(TomlTable):
     """How requests for the model are scheduled; by default as the server's settings say.
 
     Attributes:
-        workers: most runs of the model at the same time.
-        threads: threads inside one run.
-        queue_size: requests that may wait for a worker.
-        timeout: seconds until a request is given up.
-        default_priority: priority of requests that name none; 1 is served first.
+        workers: maximum concurrent runs of the model.
+        threads: threads per run.
+        queue_size: maximum queued requests.
+        timeout: seconds per request.
+        default_priority: priority of requests without one; 1 is served first.
     """
 
     workers: int | None = Field(default=None, ge=1, le=1024)
@@ -137,9 +137,9 @@ class BatchingConfig(TomlTable):
     """How requests for the model are run together; by default as the server's settings say.
 
     Attributes:
-        max_batch_size: most rows of a run; 1 runs each request on its own.
+        max_batch_size: maximum rows of a run; 1 disables batching.
         max_queue_delay_ms: milliseconds that a request waits for others.
-        preferred_batch_sizes: numbers of rows with which a run starts without waiting for more.
+        preferred_batch_sizes: batch sizes that start a run without waiting for more rows.
     """
 
     max_batch_size: int | None = Field(default=None, ge=1, le=4096)
@@ -167,7 +167,7 @@ class WarmUpConfig(TomlTable):
     """What a model is compiled for when it is loaded, besides what its file declares and the size of images.
 
     Attributes:
-        shapes: for each run the shapes of all inputs, in the order of the graph's inputs.
+        shapes: per run, the shape of each input in order.
     """
 
     shapes: Annotated[tuple[_RunShapes, ...], Field(strict=False)] = ()
@@ -178,12 +178,12 @@ class ModelConfig(TomlTable):
 
     Attributes:
         task: what the outputs mean.
-        description: one sentence for people, shown by `GET /models`.
-        labels: name of each class, in order of index, or a table from index to name, as in `[labels]`, `0 = "cat"`;
-            in the file also the name of a text file beside it, whose lines are labels, or all like `0: cat`.
-        versions: which version folders are served: "all", "latest", or a list of numbers.
-        precision: what compiled kernels round the operands of products to; by default as the server's setting says.
-        tolerance: for "auto", the loss that speed may cost: the largest of |y - y32| / |y32| over outputs.
+        description: one sentence for `GET /models`.
+        labels: class names by index, or a table from index to name, as in `[labels]`, `0 = "cat"`; in the
+            file also the name of a text file beside it, with a label or `0: cat` per line.
+        versions: version folders to serve: "all", "latest", or a list of numbers.
+        precision: precision of matrix products and convolutions; default: the server's setting.
+        tolerance: accuracy budget of "auto": the maximum of |y - y32| / |y32| over outputs.
         image: how images are prepared; None for a model that takes none.
         text: how texts become ids; None for a model that takes none.
         scheduling: how requests are scheduled.

@@ -39,10 +39,10 @@ class TextConfig(TomlTable):
     """How texts become ids.
 
     Attributes:
-        tokenizer: in the file the name of a `tokenizer.json` beside it; once loaded, what that says.
-        max_length: most tokens of a text, those that the tokenizer adds included; longer texts are cut off.
-        inputs: what each input of the graph holds, in order; by default ids, mask and types, as many as there are.
-        multiple: lengths are filled up to a multiple of this, so that there are fewer of them to compile.
+        tokenizer: in the file, the name of a `tokenizer.json` beside it; once loaded, its content.
+        max_length: maximum tokens of a text, special ones included; longer texts are truncated.
+        inputs: content of each graph input, in order; default: ids, mask and types, as many as there are.
+        multiple: lengths are padded to a multiple of this, so that fewer are compiled.
     """
 
     tokenizer: str = _TOKENIZER

@@ -34,9 +34,9 @@ class ShadowConfig(TomlTable):
     """Which requests are run on another version as well, whose outputs are compared and not answered.
 
     Attributes:
-        version: the version that they are run on.
-        share: part of the requests that other versions answer.
-        tolerance: largest difference between outputs that agree, relative to the largest value that was answered.
+        version: the shadow version.
+        share: share of requests to run on it as well.
+        tolerance: maximum difference of outputs, relative to the largest value of the response.
     """
 
     version: _Version

@@ -33,11 +33,11 @@ class ClassificationConfig(TomlTable):
     """How an output becomes predictions.
 
     Attributes:
-        output: operator or operand name of the output of shape (batch, classes); by default the first output.
-        softmax: whether the output holds logits of classes that exclude each other, which become probabilities.
-        sigmoid: whether an item may belong to several classes, and the output holds a logit for each.
-        threshold: with `sigmoid`, least probability of the classes that are answered, unless the request says.
-        top_k: predictions per item, best first, unless the request says; with `sigmoid` all by default.
+        output: operator or operand name of the (batch, classes) output; default: the first output.
+        softmax: whether the output holds logits of exclusive classes.
+        sigmoid: whether the output holds a logit per class, of which an item may have several.
+        threshold: with `sigmoid`, minimum probability, unless the request sets it.
+        top_k: predictions per item, unless the request sets it; with `sigmoid` all by default.
     """
 
     output: str | None = None

@@ -26,11 +26,12 @@ class EmbeddingConfig(TomlTable):
     """How an output becomes vectors.
 
     Attributes:
-        output: operator or operand name of the output; by default the first.
-        pooling: `none`: the output is (batch, length), further dimensions are 1; `mean` and `max` over all positions;
-            `first`: the first position, as of a class token. Positions are the rows and columns of
-            (batch, length, rows, columns), or the first of the two dimensions in (batch, positions, length).
-        normalise: whether vectors have length 1.
+        output: operator or operand name of the output; default: the first output.
+        pooling: `none`: the output is (batch, length), further dimensions are 1; `mean`, `max`: over all
+            positions; `first`: the first position, such as a class token. Positions are rows and columns
+            of (batch, length, rows, columns), or the first of two dimensions in (batch, positions,
+            length).
+        normalise: whether vectors are normalized to length 1.
     """
 
     output: str | None = None

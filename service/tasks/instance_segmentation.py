@@ -40,8 +40,8 @@ class InstanceConfig(BoxesConfig):
     """How outputs become boxes with masks.
 
     Attributes:
-        prototypes: operator or operand name of the output (batch, prototypes, rows, columns) that masks are mixed
-            of; by default the one that fits.
+        prototypes: operator or operand name of the mask prototypes (batch, prototypes, rows, columns);
+            default: the output that fits.
     """
 
     prototypes: str | None = None

@@ -35,9 +35,9 @@ class KeypointsConfig(BoxesConfig):
     """How outputs become boxes with points.
 
     Attributes:
-        points: number of points of each box.
-        dimensions: values of a point: 2 for x and y, 3 where its probability follows.
-        skeleton: pairs of points between which lines are drawn; by default those of COCO's people for 17 points.
+        points: points per box.
+        dimensions: values per point: 2 for x and y, 3 with probability.
+        skeleton: pairs of points to connect; default: COCO's for 17 points.
     """
 
     points: int = Field(default=_COCO_POINTS, ge=1, le=1024)

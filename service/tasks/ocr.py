@@ -21,11 +21,12 @@ class OcrConfig(TomlTable):
     """How an output becomes text; `labels` are the characters.
 
     Attributes:
-        output: operator or operand name of the output: (batch, steps, characters); by default the first.
-        steps_first: whether it is (steps, batch, characters).
-        blank: place of the blank among the characters of the output; the others follow in the order of `labels`.
-        space: whether a space comes after the last of `labels`.
-        softmax: whether the output holds logits, which become probabilities.
+        output: operator or operand name of the output: (batch, steps, characters); default: the first
+            output.
+        steps_first: whether the output is (steps, batch, characters).
+        blank: index of the CTC blank; the other characters follow in the order of `labels`.
+        space: whether a space follows the last of `labels`.
+        softmax: whether the output holds logits.
     """
 
     output: str | None = None

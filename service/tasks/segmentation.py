@@ -44,14 +44,13 @@ class SegmentationConfig(TomlTable):
     """How an output becomes classes of pixels.
 
     Attributes:
-        output: operator or operand name of the output: scores (batch, classes, rows, columns), or whole numbers
-            (batch, rows, columns) or (batch, 1, rows, columns) that are classes; by default the first output.
-        activation: `argmax`: each pixel belongs to the class of its highest score; `sigmoid`: the output holds logits,
-            and a pixel belongs to each class that is at least as probable as `threshold`; `threshold`: the same of an
-            output that holds probabilities.
-        threshold: least probability, unless the request says.
-        background: class that is no region, as of all that is nothing in particular; by default there is none.
-        mask: how masks are answered, unless the request says: `rle`, `png`, `array` or `none`.
+        output: operator or operand name of the output: scores (batch, classes, rows, columns), or integer
+            classes (batch, rows, columns) or (batch, 1, rows, columns); default: the first output.
+        activation: `argmax`: one class per pixel; `sigmoid`: logits, a pixel has each class of at least
+            `threshold`; `threshold`: the same for probabilities.
+        threshold: minimum probability, unless the request sets it.
+        background: class without regions; default: none.
+        mask: encoding of masks, unless the request sets it: `rle`, `png`, `array` or `none`.
     """
 
     output: str | None = None

@@ -22,10 +22,10 @@ class TextEmbeddingConfig(TomlTable):
     """How an output becomes vectors.
 
     Attributes:
-        output: operator or operand name of the output; by default the first one.
-        pooling: what becomes of an output of (batch, tokens, features): the mean over the tokens of the text, or what
-            stands at the first. An output of (batch, features) is pooled already.
-        normalize: whether vectors are made of length 1, so that their products are cosines.
+        output: operator or operand name of the output; default: the first output.
+        pooling: reduction of (batch, tokens, features): the mean over tokens, or the first token; (batch,
+            features) is pooled already.
+        normalize: whether vectors are normalized to length 1.
     """
 
     output: str | None = None

@@ -31,12 +31,12 @@ class BoxesConfig(TomlTable):
     """How outputs become boxes.
 
     Attributes:
-        head: which head the network has; auto tells it from the shapes of the outputs.
-        output: operator or operand name of the output that holds decoded boxes; by default the one that fits.
-        anchors: for raw heads of YOLOv5: for each map, the finest first, width, height, width, … in input pixels; by
-            default those that stand in the file.
-        strides: input pixels per cell of each map; by default the input's size divided by the map's.
-        confidence: boxes whose class is less probable are left out.
+        head: head type; auto: inferred from the output shapes.
+        output: operator or operand name of the decoded boxes; default: the output that fits.
+        anchors: for raw heads of YOLOv5: per map, the finest first, width, height, width, … in input
+            pixels; default: those in the file.
+        strides: input pixels per cell of each map; default: input size over map size.
+        confidence: minimum score of a box.
         iou: of two boxes of which the intersection is a larger part of the union, only the more probable one
             remains; by default 0.45 for heads of YOLOv5 and 0.7 for others.
         class_agnostic: suppression across classes, for classes that exclude each other: of two such boxes only the

@@ -15,10 +15,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operators.md"
 
 HEAD = """# Operators
 
-The engine runs {count} operator types, compared with PyTorch by {cases} golden cases (`tests/golden/cases/`). Each
-signature below names the operands (`$name`), attributes (`@name`) and parameters (`name=`) that the layer reads from a
-PNNX file; those without a default are required, and `*` means any number of operands. The number behind a signature
-counts its golden cases. `make figures` writes this page.
+The engine runs {count} operator types, compared with PyTorch by {cases} golden cases (`tests/golden/cases/`).
+
+The signature behind each type names operands (`$name`), attributes (`@name`) and parameters (`name=`) of a PNNX file.
+Those without a default are required; `*` means any number of operands. `make figures` writes this page.
 
 ## Results that the exporter drops
 
@@ -137,7 +137,10 @@ def render() -> str:
     layers = sorted(ours, key=lambda layer: (_family(layer), layer.type.lower()))
     parts = [HEAD.format(count=len(layers), cases=cases.total(), results=_results(layers), faults=_faults())]
     for family, members in groupby(layers, _family):
-        lines = (f"- `{_signature(layer)}` {cases[layer.type] or ''}".rstrip() for layer in members)
+        types: dict[str, list[str]] = {}  # signature -> types
+        for layer in members:
+            types.setdefault(_signature(layer), []).append(f"`{layer.type}`")
+        lines = (f"- {', '.join(names)}: `{signature}`" for signature, names in types.items())
         parts.append(f"## {family}\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
@@ -160,12 +163,12 @@ def _results(layers: list[Layer]) -> str:
 
 
 def _signature(layer: Layer) -> str:
-    """Return a type with the arguments of its layer, as a Python signature."""
+    """Return the arguments of a layer, as a Python signature."""
     arguments = ["*inputs"] if layer.variadic else []
     arguments += [_argument(argument) for argument in layer.arguments if argument.name != "results"]
     if layer.collects_attributes:
         arguments.append("**attributes")
-    return f"{layer.type}({', '.join(arguments)})"
+    return f"({', '.join(arguments)})"
 
 
 def _argument(argument: Argument) -> str:

@@ -1,14 +1,11 @@
-"""The Helm chart's schema, whose settings are the server's own, and the table of its values."""
+"""The Helm chart's schema, whose settings are the server's own."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
 from service.config.settings import Settings
 from tests.docs.generated.application import ROOT
-from tests.docs.generated.markdown import table
 
 CHART = ROOT / "deploy" / "helm" / "kuiper-serve"
 SCHEMA = CHART / "values.schema.json"
@@ -39,17 +36,6 @@ def render_schema() -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-def render_values() -> str:
-    """Return the table of values."""
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
-    rows = []
-    for path, leaf in leaves(schema):
-        if path[0] not in ("global", "settings") or path == ("settings",):
-            rows.append([f"`{'.'.join(path)}`", _shown(_find(defaults, path)), leaf["description"]])
-    return table(["value", "default", "meaning"], rows)
-
-
 def leaves(
     schema: dict[str, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
@@ -68,13 +54,3 @@ def _settings() -> dict[str, Any]:
         for name, entry in described.items()
         if name not in OWNED
     }
-
-
-def _find(values: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        values = values[name]
-    return values
-
-
-def _shown(value: Any) -> str:
-    return "" if value in ("", None, [], {}) else f"`{json.dumps(value)}`"

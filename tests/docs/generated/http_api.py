@@ -1,5 +1,6 @@
 """The HTTP API, from the application's own description of it (OpenAPI)."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,9 @@ _WORDS = {
     "object": "object",
 }
 
+_WITH_OBJECTS = "inference"
+"""Group of endpoints whose objects the page shows; those of the others are in the server's own `/docs`."""
+_LINK = re.compile(r"\[(\w+)\]\(#\w+\)")
 _EVERYWHERE = {"421", "500", "503"}
 """Statuses that the head of the page names, for all endpoints."""
 _NUMBER = "number or `NaN`, `Infinity`, `-Infinity`"
@@ -31,7 +35,7 @@ Schema = dict[str, Any]
 
 
 def render() -> str:
-    """Return a section for each group of endpoints, and the objects that their responses hold."""
+    """Return a section for each group of endpoints, and the objects that responses of inference hold."""
     described = create_app(Settings()).openapi()
     parts, objects, seen = [], dict[str, Schema](), set[str]()
     for tag, title in _TITLES.items():
@@ -39,12 +43,14 @@ def render() -> str:
         for method, path, operation in _operations(described):
             if operation["tags"] == [tag]:
                 parts += _endpoint(method, path, operation, described, seen)
-                for schema in _answers(operation):
-                    _collect(schema, described["components"]["schemas"], objects)
+                if tag == _WITH_OBJECTS:
+                    for schema in _answers(operation):
+                        _collect(schema, described["components"]["schemas"], objects)
     parts.append("## Objects")
     for name, found in sorted(objects.items()):
         parts += [f"### {name}", found.get("description", ""), _fields(found)]
-    return "\n\n".join(part for part in parts if part)
+    text = "\n\n".join(part for part in parts if part)
+    return _LINK.sub(lambda link: link[0] if link[1] in objects else f"`{link[1]}`", text)
 
 
 def render_v2() -> str:

@@ -29,7 +29,6 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "answer": answer.render,
     "attacks": attacks.render,
     "benchmark": benchmark.render,
-    "chart-values": chart.render_values,
     "check-arguments": command_line.render,
     "commands": command_line.render_commands,
     "quantize-arguments": command_line.render_quantize,
