@@ -126,13 +126,14 @@ test-newest: ## Run all tests with the newest versions there are, and with a uvi
 	$(NEWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade uvicorn
 	$(NEWEST)/bin/python -m pytest -n auto
 
-lint: $(VENV)/test.installed ## ruff, mypy --strict, which package may import which, and what is declared
+lint: $(VENV)/test.installed ## ruff, mypy --strict, which package may import which, what is declared, and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry engine kuiper service examples
 	$(BIN)/deptry engine kuiper service examples tests models --ignore DEP002,DEP004
+	$(BIN)/codespell *.md docs deploy engine examples kuiper models/*/*.md service
 
 format: $(VENV)/test.installed ## Format and fix what ruff can fix
 	$(BIN)/ruff check --fix .

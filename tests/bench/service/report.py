@@ -136,7 +136,11 @@ def servers_table(report: ServiceReport) -> str:
     rates = {(load.server, load.connections): f"{load.timings.per_second:,.0f}" for load in loads}
     counts = sorted({load.connections for load in loads})
     names = dict.fromkeys(load.server for load in loads if not load.server.endswith(", workers"))
-    rows = [[name, *(rates.get((name, count), "") for count in counts)] for name in names]
+    several = f"{report.machine['cores']} instances"
+    rows = [
+        [name.replace("instances", several), *(rates.get((name, count), "") for count in counts)]
+        for name in names
+    ]
     return table(["server", *(f"{count} at once" for count in counts)], rows)
 
 

@@ -18,14 +18,14 @@ _RUNS = 51
 def render() -> str:
     """Return eight lines of the kept answer, with an ellipsis where one goes on."""
     answer = load()
-    output, times = answer["outputs"][0], answer["timing"]
+    output = answer["outputs"][0]
+    head = _line(_part(output, "name", "shape", "dtype"))[:-1]
     layer = next(layer for layer in answer["trace"]["layers"] if layer["name"] == LAYER)
-    shown = _line(_part(output, "name", "shape", "dtype"))
     lines = [
         f'{{"model": "{answer["model"]}", "version": "{answer["version"]}", "request_id": "{answer["request_id"]}",',
         f' "predictions": [[{_line(answer["predictions"][0][0])}, …]],',
-        f' "outputs": [{shown[:-1]}, "data": [[{output["data"][0][0]}, …]]}}],',
-        f' "timing": {_line(times)},',
+        f' "outputs": [{head}, "data": [[{output["data"][0][0]}, …]]}}],',
+        f' "timing": {_line(answer["timing"])},',
         f' "trace": {{"total_ms": {answer["trace"]["total_ms"]}, "layers": [',
         f"   …, {_line(_part(layer, 'index', 'name', 'type', 'start_ms', 'duration_ms', 'share'))[:-1]},",
         f"       {_line(_part(layer, 'multiply_adds', 'bytes', 'backend', 'fused', 'precision'))[1:-1]}, …}},",

@@ -26,7 +26,6 @@ from tests.golden import document
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "accuracy": benchmark.render_accuracy,
-    "answer": answer.render,
     "attacks": attacks.render,
     "benchmark": benchmark.render,
     "check-arguments": command_line.render,
@@ -38,6 +37,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "http-api": http_api.render,
     "metrics": metrics.render,
     "model-toml": model_toml.render,
+    "response": answer.render,
     "scaling": benchmark.render_scaling,
     "scaling-surroundings": benchmark.render_surroundings,
     "settings": settings_table,

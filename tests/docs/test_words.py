@@ -1,0 +1,84 @@
+"""Pages keep to their length and to the field's terms."""
+
+import re
+from pathlib import Path
+
+from tests.cases import check_each
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+MAX_README_LINES = 130
+MAX_CONTRIBUTING_LINES = 70
+MAX_RECORD_LINES = 40
+LONG_RECORDS = {"0001-plain-asgi-route.md", "0015-several-processes.md"}
+"""Records that have yet to be shortened."""
+MAX_WORDS = 69_000
+"""Words of README, CONTRIBUTING and docs together; to be lowered to 45,000."""
+TERMS = (
+    r"Shelf",
+    r"PacedClock|PacedWork|LoneCalls|PeerTurns|RefusalPace|EarlyLoad|GivenUp|Unrounded",
+    r"beside requests",
+    r"gave way|gives? way",
+    r"giv(?:en|es?|ing) up|gave up",
+    r"headroom|foresight",
+    r"heavy work(?:ers?)?|heavy queue|heavy requests?",
+    r"laid down",
+    r"makes? way",
+    r"mask of lanes",
+    r"open (?:axis|axes|programs?|kernels?)",
+    r"paired (?:kernels?|selection|passes)",
+    r"proved batching",
+    r"rollback news",
+    r"told sizes?",
+    r"word_error",
+    r"worth (?:its|the) loss",
+)
+"""Private terms: what the field says instead is in the guide on style; each is a regular expression for whole words."""
+TERMS_OUTSIDE_GUIDES = (
+    r"anew",
+    r"(?:is|are) told",
+    r"numpy layers?",
+    r"stands? in",
+    r"turns",
+    r"the interpreter's lock|Python's lock",
+    r"within a loss",
+    r"answers",
+)
+"""Terms that guides still have."""
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+GUIDES = sorted((DOCS / "guides").glob("*.md"))
+
+
+def lines_of(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def test_pages_have_their_length() -> None:
+    def check(case: tuple[str, int]) -> None:
+        assert lines_of(ROOT / case[0]) <= case[1]
+
+    records = [path for path in sorted((DOCS / "decisions").glob("0*.md")) if path.name not in LONG_RECORDS]
+    check_each(
+        [
+            ("README.md", MAX_README_LINES),
+            ("CONTRIBUTING.md", MAX_CONTRIBUTING_LINES),
+            *((path.relative_to(ROOT).as_posix(), MAX_RECORD_LINES) for path in records),
+        ],
+        check,
+    )
+
+
+def test_pages_have_no_more_words_than_people_read() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= MAX_WORDS
+
+
+def test_pages_use_the_terms_of_the_field() -> None:
+    def check(case: tuple[str, str]) -> None:
+        found = re.search(rf"\b(?:{case[1]})\b", (ROOT / case[0]).read_text(encoding="utf-8"), re.IGNORECASE)
+        assert found is None, f"{found[0]!r} is a private term"
+
+    everywhere = ((page, term) for page in [*PAGES, *GUIDES] for term in TERMS)
+    elsewhere = ((page, term) for page in PAGES for term in TERMS_OUTSIDE_GUIDES)
+    cases = ((page.relative_to(ROOT).as_posix(), term) for page, term in [*everywhere, *elsewhere])
+    check_each(cases, check)
