@@ -3,9 +3,9 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
+from service.api import ROUTERS
 from service.description.openapi import error_responses
 from service.errors import ServiceError
-from service.routes import ROUTERS
 from service.services import services_of
 
 router = APIRouter(tags=["models"])

@@ -1,23 +1,22 @@
 """Puts the application together, and nothing else."""
 
 import logging
-from functools import partial
 
 from fastapi import FastAPI
 
-from service.api import make_api
+from service.api import ROUTERS
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
-from service.direct import POLLED_ROUTES
-from service.direct.inference import inference_routes
+from service.description.openapi import DESCRIPTION, install_openapi
 from service.http.access import Access, AccessMiddleware
-from service.http.application import Application
 from service.http.body_budget import BodyBudget
 from service.http.changes import ChangeMiddleware
 from service.http.cors import CorsMiddleware
+from service.http.error_handlers import install_error_handlers
 from service.http.guard import GuardMiddleware
 from service.http.head import HeadMiddleware
 from service.http.origins import OriginPolicy
+from service.http.paths import POLLED_PATHS
 from service.http.rate_limit import RateLimitMiddleware, TokenBuckets
 from service.http.request_middleware import RequestMiddleware
 from service.inspection.traffic_of_server import make_traffic
@@ -30,15 +29,15 @@ from service.repository.load_progress import LoadProgress
 from service.scheduling.dispatcher import Dispatcher
 from service.services import Listener, Services
 from service.stores.source import open_source
-from service.surfaces import POLLED_PATHS
 from service.telemetry.load_report import LoadReport
 from service.telemetry.process_statistics import open_counters
 from service.telemetry.telemetry import make_telemetry
+from service.version import kuiper_version
 
 _logger = logging.getLogger(__name__)
 
 
-def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | None = None) -> Application:
+def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | None = None) -> FastAPI:
     """Return the application; its models are loaded when it starts.
 
     Args:
@@ -63,27 +62,24 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
     origins = OriginPolicy(settings)
     buckets = TokenBuckets(settings.rate_limit) if settings.rate_limit else None
-    app = _make_application(services, access, origins, buckets)
-    app.surround(HeadMiddleware)
-    if services.siblings is not None:
-        app.surround(partial(ChangeMiddleware, services=services, siblings=services.siblings))
+    app = FastAPI(
+        title="Kuiper Serve",
+        description=DESCRIPTION,
+        version=kuiper_version(),
+        lifespan=lifespan,
+        redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # the server has its own
+    )
+    app.state.services = services
+    for router in ROUTERS:
+        app.router.routes.extend(router.routes)  # `include_router` matches each path twice
+    install_openapi(app, access, origins, [] if buckets is None else [buckets])
+    install_error_handlers(app)
+    _add_middleware(app, services, access, origins, buckets, budget)
     if settings.grpc_port is not None:
         services.listeners += _make_grpc(services, access, buckets, budget, slot)
-    _add_middleware(app, services, access, origins, buckets, budget)
-    return app
-
-
-def _make_application(
-    services: Services, access: Access, origins: OriginPolicy, buckets: TokenBuckets | None
-) -> Application:
-    """Return the application without its middleware."""
-    runs = inference_routes(services)
-
-    def make() -> FastAPI:
-        return make_api(services, runs, access, origins, buckets)
-
-    app = Application([*runs, *POLLED_ROUTES], make, lifespan)
-    app.state.services = services
     return app
 
 
@@ -111,7 +107,7 @@ def _make_grpc(
 
 
 def _add_middleware(
-    app: Application,
+    app: FastAPI,
     services: Services,
     access: Access,
     origins: OriginPolicy,
@@ -119,17 +115,22 @@ def _add_middleware(
     budget: BodyBudget,
 ) -> None:
     """Put the middleware around all routes, innermost first."""
-    settings = services.settings
+    settings, telemetry = services.settings, services.telemetry
+    app.add_middleware(HeadMiddleware)
+    if services.siblings is not None:
+        app.add_middleware(ChangeMiddleware, services=services, siblings=services.siblings)
     if buckets is not None:
-        app.surround(partial(RateLimitMiddleware, buckets=buckets))
+        app.add_middleware(RateLimitMiddleware, buckets=buckets)
     if access.is_limited:
-        app.surround(partial(AccessMiddleware, access=access))
-    app.surround(partial(GuardMiddleware, lifecycle=services.lifecycle, origins=origins))
+        app.add_middleware(AccessMiddleware, access=access)
+    app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle, origins=origins)
     if settings.cors_origins:
-        app.surround(partial(CorsMiddleware, origins=settings.cors_origins))
-    request_log = services.telemetry.http_request_log
-    app.surround(
-        partial(RequestMiddleware, lifecycle=services.lifecycle, request_log=request_log, budget=budget)
+        app.add_middleware(CorsMiddleware, origins=settings.cors_origins)
+    app.add_middleware(
+        RequestMiddleware,
+        lifecycle=services.lifecycle,
+        request_log=telemetry.http_request_log,
+        budget=budget,
     )
-    if services.telemetry.spans is not None:
-        app.surround(partial(services.telemetry.spans.around, ignored_paths=POLLED_PATHS))
+    if telemetry.spans is not None:
+        app.add_middleware(telemetry.spans.around, ignored_paths=POLLED_PATHS)

@@ -33,6 +33,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
         RepositoryError: a model is broken, or there is none; only where it is waited for.
         ListenError: gRPC cannot listen where it is to.
     """
+    limit_route_threads()
     services = services_of(app)
     trimmer = MemoryTrimmer()
     loading = asyncio.create_task(_load(services, trimmer))
@@ -117,7 +118,6 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
         services.lifecycle.started()
         with suppress(ServiceError):  # the server shuts down
             await services.loading_threads.run(release_file_pages)
-            limit_route_threads()
 
 
 def _start_poller(services: Services) -> None:

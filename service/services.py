@@ -8,6 +8,7 @@ from typing import Protocol
 from starlette.applications import Starlette
 from starlette.requests import Request
 
+from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.graph.document_cache import DocumentCache
@@ -75,6 +76,8 @@ class Services:
         poller: looks for changes of its models, where the settings ask for that and they are loaded.
         loading_threads: the threads that models are loaded on, at the start and later.
         inspections: the thread on which what a model consists of is looked at, for one client after the other.
+        unpacking: the thread on which bodies are decompressed or parsed that are not in a queue yet, for one client
+            after the other.
         comparisons: the thread on which models are run beside others, for one client after the other.
         documents: drawings of graphs and the like that were asked for.
         quantizations: files of `kuiper quantize` that were asked for.
@@ -84,6 +87,7 @@ class Services:
         siblings: the other processes; None where there is only this one.
         opens_at_once: whether the application starts before its models are loaded.
         listeners: what answers other protocols.
+        limits: upper bounds on the size of a request.
     """
 
     settings: Settings
@@ -100,6 +104,7 @@ class Services:
         default_factory=lambda: LoadingThreads(this_machine().cpus + _SPARE_THREADS)
     )
     inspections: PeerTurns = field(default_factory=lambda: PeerTurns("inspections"))
+    unpacking: PeerTurns = field(default_factory=lambda: PeerTurns("unpacking"))
     comparisons: PeerTurns = field(default_factory=lambda: PeerTurns("comparisons"))
     documents: DocumentCache = field(default_factory=DocumentCache)
     quantizations: QuantizationFiles = field(default_factory=QuantizationFiles)
@@ -109,6 +114,11 @@ class Services:
     siblings: Siblings | None = None
     opens_at_once: bool = False
     listeners: list[Listener] = field(default_factory=list)
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take the limits from the settings."""
+        self.limits = self.settings.limits
 
     @property
     def repository(self) -> ModelRepository:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from service.http.access import Access
+from service.http.paths import POLLED_PATHS
 from service.schemas import ERROR_CONTENT
-from service.surfaces import POLLED_PATHS
 
 _SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer"},

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from service.codec import FORMATS, AnswerFormat
@@ -91,7 +91,6 @@ def install_openapi(
     access: Access,
     origins: Refusing,
     limits: Sequence[Refusing],
-    described_only: Sequence[APIRouter],
 ) -> None:
     """Add to an application's description examples for its models, and the refusals that come before its routes.
 
@@ -100,16 +99,16 @@ def install_openapi(
         access: which operations need keys.
         origins: refuses requests for other hosts and of other origins.
         limits: refuse requests for other reasons.
-        described_only: routers that describe what plain ASGI routes answer, which FastAPI cannot see.
     """
-    routes = [*(route for router in described_only for route in router.routes), *app.routes]
 
     @lru_cache(maxsize=1)
     def described(loaded: ModelRepository | None, generation: int) -> dict[str, Any]:
         del (
             generation
         )  # the key under which the description is remembered: examples are those of the models now served
-        schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
+        schema = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
         schema["components"]["schemas"][ErrorBody.__name__] = ErrorBody.model_json_schema()
         describe_access(schema, access, origins, limits)
         describe_predictions(schema)

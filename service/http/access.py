@@ -10,8 +10,8 @@ from service.errors import ServiceError
 from service.http.error_handlers import error_response
 from service.http.keys import KeyRing
 from service.http.page_request import asks_for_page
+from service.http.paths import DOCS_PATHS, HEALTH_PATHS, METRICS_PATHS, is_admin_call, is_console_path
 from service.peer import Peer
-from service.surfaces import DOCS_PATHS, HEALTH_PATHS, METRICS_PATHS, is_console_path, surface_of
 
 _CHALLENGE = 'Bearer realm="kuiper"'
 
@@ -41,7 +41,7 @@ class Access:
 
     def statuses(self, method: str, path: str) -> tuple[int, ...]:
         """Return the statuses that requests of a kind are refused with, for the API's description."""
-        admin = surface_of(path).is_admin_call(method, path)
+        admin = is_admin_call(method, path)
         if not self._guards(path, admin):
             return ()
         return (401, 403) if admin and self._api.is_set else (401,)
@@ -64,7 +64,7 @@ class Access:
         Raises:
             ServiceError: 401 or 403: it has no such key.
         """
-        admin = surface_of(path).is_admin_call(method, path)
+        admin = is_admin_call(method, path)
         if not self._guards(path, admin):
             return None
         headers = list(headers)

@@ -9,12 +9,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.errors import ServiceError
 from service.http.body import read_body
-from service.http.error_handlers import error_response
+from service.http.error_handlers import error_response, format_error
+from service.http.paths import is_admin_call
 from service.processes.messages import Call, Reply
 from service.processes.siblings import Siblings
 from service.scheduling.refusals import shutting_down
 from service.services import Services
-from service.surfaces import surface_of
 
 _KEPT_HEADERS = frozenset({b"content-type", b"content-encoding", b"origin", b"sec-fetch-site"})
 """What the routes look at; keys were checked already."""
@@ -38,15 +38,13 @@ class ChangeMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
-        if scope["type"] != "http" or not surface_of(scope["path"]).is_admin_call(
-            scope["method"], scope["path"]
-        ):
+        if scope["type"] != "http" or not is_admin_call(scope["method"], scope["path"]):
             await self._app(scope, receive, send)
             return
         try:
             answer = await self._change(Request(scope, receive))
         except ServiceError as error:
-            answer = error_response(surface_of(scope["path"]).word_error(error))
+            answer = error_response(format_error(error, scope["path"]))
         await answer(scope, receive, send)
 
     async def _change(self, request: Request) -> Response:

@@ -5,6 +5,8 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,11 +14,18 @@ from starlette.responses import Response
 from engine import InputError, LayerError
 from service.context import context_of
 from service.errors import ServiceError, engine_error, out_of_memory
+from service.http.paths import is_v2_path
 from service.services import services_of
-from service.surfaces import surface_of
+from service.v2.errors import as_v2
 
-EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, HTTPException, MemoryError)
+_EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, HTTPException, MemoryError, RequestValidationError)
 """Exceptions that have a status of their own; all others are answered by 500, and logged by `GuardMiddleware`."""
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Have exceptions answered that have a status of their own."""
+    for kind in _EXPLAINED_ERRORS:
+        app.add_exception_handler(kind, _answer_error)
 
 
 def error_response(error: ServiceError) -> Response:
@@ -24,12 +33,9 @@ def error_response(error: ServiceError) -> Response:
     return Response(_dump(error.body()), error.status, headers=error.headers, media_type="application/json")
 
 
-def _dump(body: dict[str, Any]) -> bytes:
-    """Return a body as JSON; clients may write numbers of more than 64 bits, which only the slower way can repeat."""
-    try:
-        return orjson.dumps(body, default=str)
-    except TypeError:
-        return json.dumps(body, default=str).encode()
+def format_error(error: ServiceError, path: str) -> ServiceError:
+    """Return an error in the form that clients of a path expect."""
+    return as_v2(error) if is_v2_path(path) else error
 
 
 def internal_error(request_id: str) -> ServiceError:
@@ -42,19 +48,22 @@ def internal_error(request_id: str) -> ServiceError:
     )
 
 
-async def answer_unexpected(request: Request, error: Exception) -> Response:
-    """Return the answer to a request that met a fault of the server."""
-    del error  # it is raised on, to the middleware that logs it
-    return error_response(internal_error(context_of(request).request_id))
+def _dump(body: dict[str, Any]) -> bytes:
+    """Return a body as JSON; clients may write numbers of more than 64 bits, which only the slower way can repeat."""
+    try:
+        return orjson.dumps(body, default=str)
+    except TypeError:
+        return json.dumps(body, default=str).encode()
 
 
-async def answer_error(request: Request, error: Exception) -> Response:
-    """Return the answer to a request that ended in an exception, in the form of its surface."""
+async def _answer_error(request: Request, error: Exception) -> Response:
+    """Return the answer to a request that ended in an exception."""
     # not a plain function: such a handler gets a thread of a pool, and refusals come when there is least to spare
     explained = _explain(request, error)
     if explained.status == HTTPStatus.SERVICE_UNAVAILABLE:
         await services_of(request).refusal_pace.wait(context_of(request).client)
-    return error_response(surface_of(request.url.path).word_error(explained))
+    error.__traceback__ = None  # its frames refer to the error: together they would outlive the request
+    return error_response(format_error(explained, request.scope["path"]))
 
 
 def _explain(request: Request, error: Exception) -> ServiceError:
@@ -67,6 +76,8 @@ def _explain(request: Request, error: Exception) -> ServiceError:
             return out_of_memory()
         case HTTPException():
             return _http_error(request, error)
+        case RequestValidationError():
+            return _invalid_parameter(error)
     return internal_error(context_of(request).request_id)
 
 
@@ -81,3 +92,16 @@ def _http_error(request: Request, error: HTTPException) -> ServiceError:
         code, message = "method_not_allowed", f"{path} does not take {request.method}"
         details["allowed"] = sorted(headers.get("Allow", "").split(", "))
     return ServiceError(error.status_code, code, message, details, headers)
+
+
+def _invalid_parameter(error: RequestValidationError) -> ServiceError:
+    faults = [_describe_fault(fault) for fault in error.errors()]
+    first = faults[0]
+    message = f"parameter {first['parameter']!r}: {first['problem']}"
+    details = {"parameter": first["parameter"], "errors": faults}
+    return ServiceError(422, "invalid_parameter", message, details)
+
+
+def _describe_fault(fault: Any) -> dict[str, Any]:
+    problem = fault["msg"][0].lower() + fault["msg"][1:]
+    return {"parameter": str(fault["loc"][-1]), "problem": problem, "value": fault.get("input")}

@@ -9,9 +9,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.context import RequestContext, context_in
 from service.http.error_handlers import error_response, internal_error
 from service.http.origins import OriginPolicy
+from service.http.paths import POLLED_PATHS
 from service.lifecycle import Lifecycle, Phase
 from service.scheduling.refusals import shutting_down
-from service.surfaces import POLLED_PATHS
 
 _logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from service.config.settings import Settings
 from service.errors import ServiceError, shown
 from service.http.access import has_body
 from service.http.hosts import AllowedHosts
-from service.surfaces import READING_METHODS, surface_of
+from service.http.paths import READING_METHODS, is_admin_call
 
 _OWN_SITES = frozenset({b"same-origin", b"none"})
 """`Sec-Fetch-Site` of requests that a page of the server itself, or the user, had the browser send."""
@@ -68,7 +68,7 @@ class OriginPolicy:
             return None
         if origin in self._listed or _is_own(origin, site, headers.get(b"host")):
             return None
-        is_admin = surface_of(scope["path"]).is_admin_call(scope["method"], scope["path"])
+        is_admin = is_admin_call(scope["method"], scope["path"])
         return None if self._allows_all and not is_admin else _refuse(origin, is_admin)
 
 

@@ -13,8 +13,8 @@ from service.context import context_in
 from service.errors import ServiceError
 from service.http.access import has_body
 from service.http.error_handlers import error_response
+from service.http.paths import POLLED_PATHS
 from service.peer import Peer
-from service.surfaces import POLLED_PATHS
 
 CLIENTS_KEPT = 10_000
 """Clients that are remembered; those that have asked nothing for longest are forgotten, and begin anew."""

@@ -1,10 +1,13 @@
 """Answers what another process of the server was asked, with the routes of this one."""
 
+from functools import lru_cache
+
+from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import Message, Scope
 
 from service.context import open_context
-from service.http.application import Application
+from service.http.error_handlers import install_error_handlers
 from service.processes.messages import Call
 
 _KEY = "kuiper.for_sibling"
@@ -15,7 +18,7 @@ def is_for_sibling(request: Request) -> bool:
     return _KEY in request.scope
 
 
-async def answer_call(app: Application, call: Call) -> tuple[int, bytes]:
+async def answer_call(app: FastAPI, call: Call) -> tuple[int, bytes]:
     """Return status and body of the answer to a call.
 
     It passes no middleware: the process that the client asked has checked its keys, and has counted the request.
@@ -43,8 +46,17 @@ async def answer_call(app: Application, call: Call) -> tuple[int, bytes]:
         else:
             parts.append(message.get("body", b""))
 
-    await app.answer_inside(scope, receive, send)
+    await _without_middleware(app)(scope, receive, send)
     return status, b"".join(parts)
+
+
+@lru_cache(maxsize=1)
+def _without_middleware(app: FastAPI) -> FastAPI:
+    """Return an application with the same routes and state."""
+    inside = FastAPI(openapi_url=None, routes=app.routes)
+    inside.state = app.state
+    install_error_handlers(inside)
+    return inside
 
 
 def _scope_of(call: Call) -> Scope:

@@ -3,7 +3,11 @@
 import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from math import inf
+from typing import Any, ClassVar
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
 
 from engine import RuntimeGraph, TraceLevel
 from service.codec import (
@@ -16,21 +20,28 @@ from service.codec import (
     decode,
     encode,
     leave_out_data,
+    negotiate,
+    parse_options,
 )
 from service.config.limits import Limits
-from service.errors import ServiceError
+from service.context import context_of
+from service.errors import ServiceError, shown
 from service.heavy_work import LIGHT_ANSWER_BYTES, check_weight
 from service.images.geometry import ImageGeometry
 from service.infer.answer_size import array_bytes, planned_size
 from service.infer.rendering import PNG_TYPE, check_drawable, render
+from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
-from service.scheduling.call import RunOutcome
-from service.tasks import Prediction
+from service.scheduling.call import Call, RunOutcome, SurfaceName
+from service.tasks import Prediction, Task
 from service.tasks.text_span import TextSpan
 
 DEFAULTS = Options(trace=TraceLevel.ON, capture=())
 """Options of a request that sets none."""
+_TIMEOUT = "timeout"
+_HEAD_NAMES = ("model", "version", _TIMEOUT)
+"""Parameters that are read before the body, and are no options that it may set as well."""
 
 
 @dataclass(slots=True)
@@ -46,6 +57,8 @@ class InferExchange:
         media_type: media type of the answer.
         limits: how much the request may ask for.
         received_ns: `perf_counter_ns` of the moment when the body was complete.
+        client: who sent the request.
+        timeout: seconds after which the request is given up; None for the usual ones.
         pictures: those of the body, once it is decoded; their bytes only where they are drawn on.
         spans: where the tokens of its texts lie, once it is decoded.
     """
@@ -57,9 +70,54 @@ class InferExchange:
     options: Options
     media_type: str
     limits: Limits
-    received_ns: int
+    received_ns: int = 0
+    client: Peer = ""
+    timeout: float | None = None
     pictures: tuple[Picture, ...] = ()
     spans: tuple[TextSpan, ...] = ()
+
+    surface: ClassVar = SurfaceName.INFER
+    takes_encoded_body: ClassVar = False
+    padding: ClassVar = 0
+
+    @classmethod
+    def from_request(cls, request: Request, model: LoadedModel, limits: Limits) -> "InferExchange":
+        """Return the exchange of a request whose body has not arrived yet.
+
+        Raises:
+            ServiceError: 422 `invalid_parameter`, 406 `not_acceptable`.
+        """
+        context, query = context_of(request), request.query_params
+        return cls(
+            model=model,
+            request_id=context.request_id,
+            body=b"",
+            content_type=_header(request, "content-type"),
+            options=_parse_query(query, model.task),
+            timeout=_parse_timeout(query.get(_TIMEOUT)),
+            media_type=negotiate(_header(request, "accept"), (PNG_TYPE,)),
+            limits=limits,
+            client=context.client,
+        )
+
+    def is_heavy(self, size: int) -> bool:
+        """Return false: a worker decodes the body, whatever its size."""
+        del size
+        return False
+
+    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+        """Return the call. Raises nothing: the body is decoded later, by a worker."""
+        self.body, self.received_ns = body, received_ns
+        return Call(
+            model=self.model,
+            surface=self.surface,
+            request_id=self.request_id,
+            decode=self.decode,
+            encode=self.encode,
+            received_ns=received_ns,
+            client=self.client,
+            timeout=self.timeout,
+        )
 
     def decode(self) -> Decoded:
         """Return the inputs, and all options that are in force.
@@ -186,3 +244,35 @@ def find_operands(graph: RuntimeGraph, names: Collection[str]) -> tuple[str, ...
             )
             raise ServiceError(422, "unknown_operand", message, {"operand": name[:80], "nearest": nearest})
     return tuple(found)
+
+
+def _header(request: Request, name: str) -> str | None:
+    """Return a header; lines of the same name are one list, with commas between (RFC 9110, 5.3)."""
+    return ", ".join(request.headers.getlist(name)) or None
+
+
+def _parse_query(query: QueryParams, task: Task) -> Options:
+    values = {name: value for name, value in query.items() if name not in _HEAD_NAMES}
+    if "capture" in values:
+        values["capture"] = ",".join(query.getlist("capture"))
+    return parse_options(values, task.parameters)
+
+
+def _parse_timeout(text: str | None) -> float | None:
+    """Read the seconds after which a request is given up; None where it does not say.
+
+    Raises:
+        ServiceError: 422 `invalid_parameter`.
+    """
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < inf:
+        details = {"parameter": _TIMEOUT, "expected": "seconds, more than 0"}
+        raise ServiceError(
+            422, "invalid_parameter", f"timeout is {shown(text)}; expected seconds, more than 0", details
+        )
+    return seconds

@@ -9,9 +9,10 @@
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from starlette.requests import Request
 
 from engine import TraceLevel
 from service.codec import JSON_TYPE, Decoded, Options, describe_predictions
@@ -21,12 +22,13 @@ from service.codec.json_document import MAX_VALUES
 from service.codec.json_text import dump_pieces
 from service.codec.number_text import NumberText
 from service.config.limits import Limits, too_large
+from service.context import context_of
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_TEXT_BYTES, check_weight
 from service.images.geometry import ImageGeometry
 from service.infer.answer_size import array_bytes
 from service.infer.exchange import geometries
-from service.infer.plain_head import PlainHead
+from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import Call, RunOutcome, SurfaceName
@@ -37,33 +39,55 @@ _ANY_PICTURE = "image"
 """A name for the input that takes pictures, whatever the graph calls it, as `POST /infer` has it."""
 
 
-class PredictHead(PlainHead):
-    """A request to predict whose body has not arrived yet."""
-
-    surface = SurfaceName.V1
-
-    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
-        """Return the call. Raises nothing: the body is decoded later, by a worker."""
-        return self._call(PredictExchange(self.model, body, self._limits), received_ns)
-
-
 @dataclass(slots=True)
 class PredictExchange:
     """A request to predict, and its answer.
 
     Attributes:
         model: the model.
-        body: the request's whole body; dropped when it is decoded.
+        request_id: id of the request.
+        client: who sent it.
         limits: how much it may ask for.
+        body: the request's whole body; dropped when it is decoded.
         images: where its pictures lie in the first input that has some.
         by_rows: whether it was sent, and is to be answered, row by row.
     """
 
     model: LoadedModel
-    body: bytes
+    request_id: str
+    client: Peer
     limits: Limits
+    body: bytes = b""
     images: tuple[ImageGeometry, ...] = ()
     by_rows: bool = True
+
+    surface: ClassVar = SurfaceName.V1
+    takes_encoded_body: ClassVar = False
+    padding: ClassVar = 0
+
+    @classmethod
+    def from_request(cls, request: Request, model: LoadedModel, limits: Limits) -> "PredictExchange":
+        """Return the exchange of a request whose body has not arrived yet."""
+        context = context_of(request)
+        return cls(model, context.request_id, context.client, limits)
+
+    def is_heavy(self, size: int) -> bool:
+        """Return false: a worker decodes the body, whatever its size."""
+        del size
+        return False
+
+    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+        """Return the call. Raises nothing: the body is decoded later, by a worker."""
+        self.body = body
+        return Call(
+            model=self.model,
+            surface=self.surface,
+            request_id=self.request_id,
+            decode=self.decode,
+            encode=self.encode,
+            received_ns=received_ns,
+            client=self.client,
+        )
 
     def decode(self) -> Decoded:
         """Return the inputs of the graph.

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from service.config.limits import too_large
 from service.context import REQUEST_ID_HEADER, choose_request_id, mark_arrived
 from service.errors import ServiceError
+from service.http.paths import is_urgent
 from service.log_context import FIELDS
 from service.peer import address_of
 from service.server.connection_limit import Activity, Use
@@ -26,7 +27,6 @@ from service.server.message_head import authority_of, check_head
 from service.server.read_flow import ReadFlow
 from service.server.reader import PacketReader
 from service.server.transport import CoalescingTransport
-from service.surfaces import is_urgent
 
 SLICE_LINES = 32
 """Lines of a packet, two of each request at least, that are parsed at once: most packets have one request."""

@@ -14,12 +14,12 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from service.config.fitting import describe_fit
 from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.errors import ListenError
-from service.http.application import Application
 from service.http.route_threads import sibling_threads
 from service.http.sibling_call import answer_call
 from service.lifecycle import Phase
@@ -215,7 +215,7 @@ class SiblingServer(Server):
     """
 
     def __init__(
-        self, config: uvicorn.Config, services: Services, url: str, policy: ConnectionPolicy, app: Application
+        self, config: uvicorn.Config, services: Services, url: str, policy: ConnectionPolicy, app: FastAPI
     ) -> None:
         super().__init__(config, services, url, policy.age)
         self._app = app
@@ -271,7 +271,7 @@ class SiblingServer(Server):
         super().handle_exit(signal.SIGTERM, None)
 
 
-def run(app: Application, settings: Settings, slot: Slot | None = None) -> int:
+def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
     """Serve an application until a signal ends it; returns the exit code.
 
     The port is open when this has hardly begun; until models are loaded, only health and metrics are answered. Of
@@ -310,7 +310,7 @@ def run(app: Application, settings: Settings, slot: Slot | None = None) -> int:
     return server.exit_code
 
 
-def _configure(app: Application, settings: Settings, policy: ConnectionPolicy) -> uvicorn.Config:
+def _configure(app: FastAPI, settings: Settings, policy: ConnectionPolicy) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=settings.host,

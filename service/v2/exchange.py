@@ -1,17 +1,22 @@
 """One inference request of the protocol: its body is decoded to the inputs of a graph, the run encoded to an answer."""
 
 from collections.abc import Sequence
+from typing import ClassVar
+
+from starlette.requests import Request
 
 from engine import Array, RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
+from service.context import context_of
 from service.heavy_work import LIGHT_PACKED_BYTES, LIGHT_TEXT_BYTES, HeavyWorkError, check_weight
+from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
-from service.scheduling.call import RunOutcome
+from service.scheduling.call import Call, RunOutcome, SurfaceName
 from service.v2.batching import is_batch_open
-from service.v2.binary import distribute, split
-from service.v2.compression import IDENTITY, decompress
+from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
+from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding
 from service.v2.description import Description, describe
 from service.v2.document import Document, parse_object
 from service.v2.inputs import read_inputs
@@ -35,6 +40,7 @@ _LITTLE_MORE = 2
 """How many times as large as its compressed form a body may be that is kept decompressed."""
 _SCHEDULING = (b'"timeout"', b'"priority"')
 _MOST_QUOTES = 1000
+_HEADER = HEADER.lower().encode()
 _WINDOW = 1 << 20
 """Bytes that are searched at a time, to release the interpreter's lock in between."""
 
@@ -52,7 +58,15 @@ class V2Exchange:
         answer_encoding: content coding of the answer.
         limits: upper bounds on the size of the request.
         padding: number of zero bytes before the body; 0 if it is compressed.
+        request_id: id of the request.
+        client: who sent it.
+
+    Attributes:
+        padding: as above.
     """
+
+    surface: ClassVar = SurfaceName.V2
+    takes_encoded_body: ClassVar = True
 
     def __init__(
         self,
@@ -63,19 +77,78 @@ class V2Exchange:
         answer_encoding: str,
         limits: Limits,
         padding: int = 0,
+        request_id: str = "",
+        client: Peer = "",
     ) -> None:
+        self.padding = padding
+        self._request_id = request_id
+        self._client = client
         self._model = model
         self._body = body
         self._encoding = encoding
         self._header_length = header_length
         self._answer_encoding = answer_encoding
         self._limits = limits
-        self._padding = padding
         self._open_batch = is_batch_open(model)
         self._unpacked = self._text_bytes = 0
         self._document: Document | None = None
         self._description: Description | None = None
         self._request = _NOT_READ
+
+    @classmethod
+    def from_request(cls, request: Request, model: LoadedModel, limits: Limits) -> "V2Exchange":
+        """Return the exchange of a request whose body has not arrived yet.
+
+        Raises:
+            ServiceError: 400 `invalid_header`, 501 `unsupported_encoding`.
+        """
+        context = context_of(request)
+        headers = context.headers  # most requests have neither, and need not be asked further
+        encoding = answer_encoding = IDENTITY
+        if b"content-encoding" in headers:
+            encoding = parse_encoding(context.header(b"content-encoding"))
+        if b"accept-encoding" in headers:
+            answer_encoding = choose_encoding(context.header(b"accept-encoding"))
+        header_length = parse_header_length(context.header(_HEADER))
+        padding = padding_of(header_length) if encoding == IDENTITY else 0
+        return cls(
+            model,
+            b"",
+            encoding,
+            header_length,
+            answer_encoding,
+            limits,
+            padding,
+            context.request_id,
+            context.client,
+        )
+
+    def is_heavy(self, size: int) -> bool:
+        """Return whether the body has to be decompressed, or has a large JSON part that may have to be parsed."""
+        json_size = size if self._header_length is None else self._header_length
+        return self.is_compressed or json_size > SMALL_BYTES
+
+    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+        """Return the call of a body, with the padding in front.
+
+        Raises:
+            ServiceError: 400 or 413.
+        """
+        self._body = body
+        del body  # it is dropped once it is decoded
+        parameters = self.scheduling()
+        return Call(
+            model=self._model,
+            surface=self.surface,
+            request_id=self._request_id,
+            decode=self.decode,
+            encode=self.encode,
+            received_ns=received_ns,
+            timeout=parameters.timeout,
+            priority=parameters.priority,
+            client=self._client,
+            is_brief=self.is_brief,
+        )
 
     @property
     def is_compressed(self) -> bool:
@@ -128,7 +201,7 @@ class V2Exchange:
         body = self._body
         if self.is_compressed:
             body = decompress(body, self._encoding, self._limits)
-        text, _ = split(body, self._header_length, self._padding)
+        text, _ = split(body, self._header_length, self.padding)
         self._text_bytes = len(text)
         if self.is_compressed:
             self._unpacked = len(body)
@@ -156,7 +229,7 @@ class V2Exchange:
             check_weight(self._unpacked, LIGHT_PACKED_BYTES)  # before it is decompressed once more
             check_weight(self._text_bytes, LIGHT_TEXT_BYTES)
             body = decompress(body, self._encoding, self._limits)
-        text, data = split(body, self._header_length, self._padding)
+        text, data = split(body, self._header_length, self.padding)
         check_weight(len(text), LIGHT_TEXT_BYTES)
         self._body = b""
         if self._description is not None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from service.routes.console import CONSOLE_FILES
+from service.api.console import CONSOLE_FILES
 from tests.console.models import LABEL, MARKUP
 from tests.console.visit import Visit
-from tests.service.routes.answers import bright
+from tests.service.api.answers import bright
 
 PAGES = sorted(path.parent.name for path in CONSOLE_FILES.glob("script/views/*/page.js"))
 _CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]"

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from service.routes.console import CONSOLE_FILES, MEDIA_TYPES
+from service.api.console import CONSOLE_FILES, MEDIA_TYPES
 from tests.console.visit import Visit
 
 FIRST_BYTES, FIRST_REQUESTS, ALL_BYTES = 120_000, 20, 400_000

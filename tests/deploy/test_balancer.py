@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fastapi.routing import APIRoute
 
+from service.api import infer, predict, v2
 from service.config.settings import Settings
-from service.surfaces import SURFACES
+from service.http.paths import ADMIN_PATHS
 from tests.deploy.balanced import CONFIG, Balancer, Clients, haproxy, needs_haproxy, outputs, place_of
 from tests.service.models import VECTOR, add_model
 from tests.service.server.process import ServerProcess
@@ -130,13 +132,15 @@ def test_only_inference_is_sent_again(path: str, tries: int) -> None:
 
 def test_every_inference_path_is_known_to_the_balancer() -> None:
     patterns = re.findall(r"acl inference path_reg (\S+)", CONFIG.read_text())
-    for surface in SURFACES:
-        for template in surface.inference_paths:
-            path = template.replace("{name}", "digits").replace("{version}", "3")
-            assert path == "/infer" or any(re.search(pattern, path) for pattern in patterns), path
+    routes = [route for module in (infer, predict, v2) for route in module.router.routes]
+    templates = [route.path for route in routes if isinstance(route, APIRoute)]
+    runs = [template for template in templates if template.endswith(("/infer", ":predict"))]
+    assert len(runs) == 5
+    for template in runs:
+        path = template.replace("{name}", "digits").replace("{version}", "3")
+        assert path == "/infer" or any(re.search(pattern, path) for pattern in patterns), path
     changes = re.findall(r"acl change path,url_dec -m reg \^(\S+)\$", CONFIG.read_text())
-    wanted = [surface.admin_paths.pattern for surface in SURFACES if surface.admin_paths is not None]
-    assert sorted("|".join(changes).split("|/")) == sorted("|".join(wanted).split("|/"))
+    assert sorted("|".join(changes).split("|/")) == sorted(ADMIN_PATHS.pattern.split("|/"))
 
 
 def test_what_would_change_one_replica_is_refused_in_words() -> None:

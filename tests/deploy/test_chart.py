@@ -6,9 +6,9 @@ from pathlib import Path
 
 import yaml
 
+from service.api import ROUTERS
 from service.config.settings import Settings, describe_settings
 from service.lifecycle import LAST_SECONDS
-from service.routes import ROUTERS
 from tests.docs.generated.chart import CHART, OWNED, SCHEMA, leaves
 
 ROOT = Path(__file__).parents[2]

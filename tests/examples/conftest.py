@@ -14,11 +14,11 @@ from httpx import ASGITransport, AsyncClient
 import examples
 from engine import registry
 from engine.compiler import lowering, selection
+from service.api import ROUTERS
 from service.app import create_app
 from service.codec.formats import ANSWER_FORMATS, FORMATS
 from service.config.settings import Settings
 from service.config.task_keys import TASK_KEYS
-from service.routes import ROUTERS
 from service.tasks import TASKS
 from service.telemetry.metrics import COLLECTORS
 

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
 from service.config.settings import Settings
-from service.http.application import Application
 from tests.service.models import add_models
 
 
@@ -43,7 +43,7 @@ def settings(models: Path) -> Settings:
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Application]:
+async def running(settings: Settings) -> AsyncIterator[FastAPI]:
     """Create an application and load its models; unload them at the end."""
     created = create_app(settings)
     async with created.router.lifespan_context(created):
@@ -51,7 +51,7 @@ async def running(settings: Settings) -> AsyncIterator[Application]:
 
 
 @asynccontextmanager
-async def client_of(app: Application) -> AsyncIterator[AsyncClient]:
+async def client_of(app: FastAPI) -> AsyncIterator[AsyncClient]:
     """Create a client that calls an application in this process."""
     async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as created:
         yield created
@@ -65,24 +65,24 @@ async def serving(settings: Settings) -> AsyncIterator[AsyncClient]:
 
 
 @pytest.fixture(scope="module")
-async def app(settings: Settings) -> AsyncIterator[Application]:
+async def app(settings: Settings) -> AsyncIterator[FastAPI]:
     async with running(settings) as created:
         yield created
 
 
 @pytest.fixture(scope="module")
-async def client(app: Application) -> AsyncIterator[AsyncClient]:
+async def client(app: FastAPI) -> AsyncIterator[AsyncClient]:
     async with client_of(app) as created:
         yield created
 
 
 @pytest.fixture
-async def fresh_app(settings: Settings) -> AsyncIterator[Application]:
+async def fresh_app(settings: Settings) -> AsyncIterator[FastAPI]:
     async with running(settings) as created:
         yield created
 
 
 @pytest.fixture
-async def fresh_client(fresh_app: Application) -> AsyncIterator[AsyncClient]:
+async def fresh_client(fresh_app: FastAPI) -> AsyncIterator[AsyncClient]:
     async with client_of(fresh_app) as created:
         yield created

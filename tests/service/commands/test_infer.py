@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from service.commands.dispatch import run_command
+from tests.service.api.answers import bright
 from tests.service.models import DIGIT, DIGIT_CONFIG, VECTOR, add_model
-from tests.service.routes.answers import bright
 
 ROOT = Path(__file__).parents[3]
 DIGITS = ROOT / "models/digits"

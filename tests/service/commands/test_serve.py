@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 from typer import rich_utils
 
 from service.commands import serve
@@ -9,7 +10,6 @@ from service.commands.failure import USAGE_ERROR
 from service.config.fitting import describe_fit
 from service.config.machine import read_machine
 from service.config.settings import COMMON, PANELS, Settings, describe_settings
-from service.http.application import Application
 from service.services import services_of
 from tests.service.config.cgroup_trees import v2
 
@@ -19,7 +19,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """Settings that the command would have served with."""
     calls: list[Settings] = []
 
-    def run(app: Application, settings: Settings) -> int:
+    def run(app: FastAPI, settings: Settings) -> int:
         assert services_of(app).settings is settings
         calls.append(settings)
         return 0

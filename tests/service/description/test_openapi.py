@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from httpx import AsyncClient, Response
 from pydantic import SecretStr
 
@@ -12,7 +13,6 @@ from service.app import create_app
 from service.codec.formats import media_types
 from service.config.settings import Settings
 from service.description.examples import examples_for
-from service.http.application import Application
 from service.repository.repository import load_repository
 from service.schemas import ErrorBody, InferAnswer
 from service.tasks.classification import PredictionView
@@ -155,7 +155,7 @@ async def test_no_example_is_given_that_would_not_run(tmp_path: Path) -> None:
     assert examples_for(load_repository(Settings(models=tmp_path))) == {}
 
 
-async def test_examples_are_made_once(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_examples_are_made_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     first = app.openapi()
     monkeypatch.setattr("service.description.openapi.examples_for", None)
     assert app.openapi() is first

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 from pydantic import SecretStr
 from starlette.types import Message, Receive, Scope, Send
@@ -15,9 +16,8 @@ from service.app import create_app
 from service.config.settings import Settings, load_settings
 from service.errors import ServiceError
 from service.http.access import Access, AccessMiddleware, credentials
-from service.http.application import Application
+from service.http.paths import is_admin_call
 from service.services import services_of
-from service.surfaces import surface_of
 from tests.service.conftest import client_of, running
 
 pytestmark = pytest.mark.anyio
@@ -58,13 +58,13 @@ def keyed_settings(models: Path) -> Settings:
 
 
 @pytest.fixture(scope="module")
-async def keyed(keyed_settings: Settings) -> AsyncIterator[Application]:
+async def keyed(keyed_settings: Settings) -> AsyncIterator[FastAPI]:
     async with running(keyed_settings) as created:
         yield created
 
 
 @pytest.fixture(scope="module")
-async def visitor(keyed: Application) -> AsyncIterator[AsyncClient]:
+async def visitor(keyed: FastAPI) -> AsyncIterator[AsyncClient]:
     async with client_of(keyed) as created:
         yield created
 
@@ -131,10 +131,10 @@ def test_reading_what_administration_changes_needs_no_admin_key() -> None:
     ],
 )
 def test_admin_calls_are_known_by_method_and_path(method: str, path: str, admin: bool) -> None:
-    assert surface_of(path).is_admin_call(method, path) == admin
+    assert is_admin_call(method, path) == admin
 
 
-async def test_every_route_that_changes_something_is_an_admin_call(keyed: Application) -> None:
+async def test_every_route_that_changes_something_is_an_admin_call(keyed: FastAPI) -> None:
     paths = keyed.openapi()["paths"]
     writing = {path for path, operations in paths.items() if set(operations) - {"get", "head"}}
     assert "/infer" in writing
@@ -146,7 +146,7 @@ async def test_every_route_that_changes_something_is_an_admin_call(keyed: Applic
             r"/infer$|^/v2/repository/index$|:predict$|^/v1/embeddings$|^/compare$|^/expression$", path
         )
     }
-    assert {path for path in writing if not surface_of(path).is_admin_call("POST", path)} == harmless
+    assert {path for path in writing if not is_admin_call("POST", path)} == harmless
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ async def test_body_of_a_refused_request_is_not_asked_for() -> None:
 
 
 async def test_keys_are_never_shown(
-    keyed: Application, visitor: AsyncClient, caplog: pytest.LogCaptureFixture
+    keyed: FastAPI, visitor: AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen = [repr(services_of(keyed).settings), str(services_of(keyed).settings.model_dump())]
     with caplog.at_level(logging.DEBUG):
@@ -261,7 +261,7 @@ async def test_pages_of_an_allowed_origin_can_read_answers_and_errors(keyed_sett
     origin = {"Origin": "https://a.example"}
     async with running(keyed_settings) as app, client_of(app) as client:
 
-        @app.api.get("/fault")
+        @app.get("/fault")
         async def fail() -> None:
             raise ZeroDivisionError
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
+from fastapi import FastAPI
 from httpx import AsyncClient, Response
 from starlette.exceptions import HTTPException
 
 from engine import InputError, LayerError
 from service.errors import ServiceError
-from service.http.application import Application
 
 pytestmark = pytest.mark.anyio
 
@@ -26,8 +26,8 @@ def check_shape(answer: Response, status: int, code: str) -> dict[str, object]:
     return details
 
 
-def raising(app: Application, make: Callable[[], Exception]) -> None:
-    @app.api.get("/raise")
+def raising(app: FastAPI, make: Callable[[], Exception]) -> None:
+    @app.get("/raise")
     async def fail() -> None:
         raise make()
 
@@ -66,14 +66,14 @@ async def test_parameter_that_fastapi_refuses(client: AsyncClient) -> None:
     }
 
 
-async def test_error_of_the_service(fresh_app: Application, fresh_client: AsyncClient) -> None:
+async def test_error_of_the_service(fresh_app: FastAPI, fresh_client: AsyncClient) -> None:
     raising(fresh_app, lambda: ServiceError(409, "taken", "no", {"n": float("nan")}, {"X-Why": "because"}))
     answer = await fresh_client.get("/raise")
     assert check_shape(answer, 409, "taken") == {"n": None}
     assert answer.headers["x-why"] == "because"
 
 
-async def test_http_exception_of_any_status(fresh_app: Application, fresh_client: AsyncClient) -> None:
+async def test_http_exception_of_any_status(fresh_app: FastAPI, fresh_client: AsyncClient) -> None:
     raising(fresh_app, lambda: HTTPException(418, "no coffee"))
     answer = await fresh_client.get("/raise")
     check_shape(answer, 418, "http_418")
@@ -96,7 +96,7 @@ def out_of_memory() -> LayerError:
     ],
 )
 async def test_engine_error(
-    fresh_app: Application, fresh_client: AsyncClient, make: Callable[[], Exception], status: int, code: str
+    fresh_app: FastAPI, fresh_client: AsyncClient, make: Callable[[], Exception], status: int, code: str
 ) -> None:
     raising(fresh_app, make)
     answer = await fresh_client.get("/raise")
@@ -105,10 +105,8 @@ async def test_engine_error(
     assert answer.headers.get("Retry-After") == ("1" if status == 503 else None)
 
 
-async def test_anything_else_is_a_fault_of_the_server(
-    fresh_app: Application, fresh_client: AsyncClient
-) -> None:
-    fresh_app.api.add_exception_handler(KeyError, fresh_app.api.exception_handlers[ServiceError])
+async def test_anything_else_is_a_fault_of_the_server(fresh_app: FastAPI, fresh_client: AsyncClient) -> None:
+    fresh_app.add_exception_handler(KeyError, fresh_app.exception_handlers[ServiceError])
     raising(fresh_app, lambda: KeyError("secret"))
     answer = await fresh_client.get("/raise", headers={"X-Request-ID": "r1"})
     assert check_shape(answer, 500, "internal_error") == {"request_id": "r1"}

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastapi import FastAPI
 from httpx import AsyncClient
 
 from engine import RunResult, RuntimeGraph
 from service.app import create_app
 from service.config.settings import Settings
-from service.http.application import Application
 from service.repository.repository import ModelRepository
 from service.services import services_of
 from tests.engine.models import write_model
@@ -44,7 +44,7 @@ def write_scale(root: Path, scale: float) -> None:
 
 
 @pytest.fixture
-async def fresh_app(tmp_path: Path) -> AsyncIterator[Application]:
+async def fresh_app(tmp_path: Path) -> AsyncIterator[FastAPI]:
     write_scale(tmp_path, 2)
     created = create_app(Settings(models=tmp_path, workers=2, model_control="explicit"))
     async with created.router.lifespan_context(created):
@@ -52,7 +52,7 @@ async def fresh_app(tmp_path: Path) -> AsyncIterator[Application]:
 
 
 @pytest.fixture
-def repository(fresh_app: Application) -> ModelRepository:
+def repository(fresh_app: FastAPI) -> ModelRepository:
     return services_of(fresh_app).repository
 
 
@@ -189,7 +189,7 @@ async def test_file_written_over_in_place_changes_nothing_until_it_is_loaded(
 
 
 async def test_examples_of_the_api_follow_what_is_served(
-    fresh_app: Application, repository: ModelRepository
+    fresh_app: FastAPI, repository: ModelRepository
 ) -> None:
     def examples() -> int:
         content = fresh_app.openapi()["paths"]["/infer"]["post"]["requestBody"]["content"]

@@ -7,7 +7,7 @@ from httpx import AsyncClient
 from engine import LayerError, Port
 from service.errors import ServiceError
 from service.scheduling.declared_shape import name_declared_shape
-from tests.service.routes.answers import check_error
+from tests.service.api.answers import check_error
 
 pytestmark = pytest.mark.anyio
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
 from service.config.settings import Settings
-from service.http.application import Application
 from service.services import services_of
 from tests.service.stores.folders import write_scale
 
@@ -20,7 +20,7 @@ SOON = 60
 
 
 @pytest.fixture
-async def fresh_app(tmp_path: Path) -> AsyncIterator[Application]:
+async def fresh_app(tmp_path: Path) -> AsyncIterator[FastAPI]:
     write_scale(tmp_path / "m" / "1", 1)
     settings = Settings(
         models=tmp_path, workers=2, backend="numpy", model_control="poll", poll_seconds=0.01, access_log=False
@@ -45,7 +45,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_no_request_fails_while_versions_come_and_go(
-    tmp_path: Path, fresh_app: Application, fresh_client: AsyncClient
+    tmp_path: Path, fresh_app: FastAPI, fresh_client: AsyncClient
 ) -> None:
     over = asyncio.Event()
     repository = services_of(fresh_app).repository
@@ -70,7 +70,7 @@ async def test_no_request_fails_while_versions_come_and_go(
     assert values <= {1, 2, 3, 4, 5}
 
 
-async def test_metrics_tell_of_polls(fresh_app: Application, fresh_client: AsyncClient) -> None:
+async def test_metrics_tell_of_polls(fresh_app: FastAPI, fresh_client: AsyncClient) -> None:
     poller = services_of(fresh_app).poller
     assert poller is not None
     await until(lambda: poller.status.succeeded > 2)

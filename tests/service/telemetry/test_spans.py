@@ -15,8 +15,8 @@ from starlette.types import Message, Receive, Scope, Send
 from engine import RunTrace
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
+from service.http.paths import POLLED_PATHS
 from service.scheduling.call_record import CallRecord, CallStatus
-from service.surfaces import POLLED_PATHS
 from service.telemetry.spans import MAX_LAYER_SPANS, OpenTelemetrySpans, make_spans
 from service.telemetry.telemetry import make_telemetry
 from tests.service.telemetry.records import TIMESTAMPS, make_layer, make_record, make_trace

@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
 from service.config.settings import Settings
-from service.http.application import Application
 from tests.service.models import add_versions
 
 FACTORS = {"1": 2.0, "2": -1.0, "3": 3.0}
 BODY = {"inputs": [{"data": [[1.0, 2.0, 3.0]]}]}
 
-Serve = Callable[..., AbstractAsyncContextManager[tuple[Application, AsyncClient]]]
+Serve = Callable[..., AbstractAsyncContextManager[tuple[FastAPI, AsyncClient]]]
 
 
 def scaled(factor: float) -> str:
@@ -39,7 +39,7 @@ def serve(root: Path) -> Serve:
     """Opens a server and a client of it, from the text of `model.toml` and settings."""
 
     @asynccontextmanager
-    async def opened(config: str, **settings: Any) -> AsyncIterator[tuple[Application, AsyncClient]]:
+    async def opened(config: str, **settings: Any) -> AsyncIterator[tuple[FastAPI, AsyncClient]]:
         (root / "m/model.toml").write_text(config)
         chosen: dict[str, Any] = {
             "workers": 1,

@@ -10,8 +10,8 @@ import pytest
 from httpx import AsyncClient
 
 from tests.engine.models import write_model
+from tests.service.api.answers import check_error
 from tests.service.models import DIGIT, DIGIT_CONFIG, add_model
-from tests.service.routes.answers import check_error
 from tests.service.scheduling.stubs import SOON
 from tests.service.traffic.conftest import BODY, Serve, scaled
 

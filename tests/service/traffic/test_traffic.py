@@ -10,8 +10,8 @@ from httpx import AsyncClient
 
 from service.config.settings import Settings
 from service.repository.repository import RepositoryError, load_repository
+from tests.service.api.answers import check_error
 from tests.service.models import UNKNOWN_LAYER, add_model
-from tests.service.routes.answers import check_error
 from tests.service.traffic.conftest import BODY, FACTORS, Serve
 
 pytestmark = pytest.mark.anyio

@@ -25,7 +25,6 @@ from service.scheduling.timestamps import Timestamps
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
 from service.v2.exchange import RAW, V2Exchange, _mentions
-from service.v2.head import V2Head
 from service.v2.request import MAX_TENSORS
 from tests.service.models import DIGIT, DIGIT_CONFIG, PAIR, add_model
 from tests.service.v2.bodies import binary_body, binary_input, json_input, strings
@@ -81,7 +80,7 @@ def test_inputs_behind_one_of_odd_size_are_aligned_too(models: dict[str, LoadedM
         {"inputs": [json_input("a", FLOATS[0]), binary_input("b", FLOATS[1])]}, FLOATS[1]
     )
     inputs = exchange(models["pair"], body, length)
-    inputs._padding = 0
+    inputs.padding = 0
     inputs._body = inputs._body[padding_of(length) :]
     for array in inputs.decode().inputs.values():
         assert array.flags.aligned
@@ -148,7 +147,7 @@ def test_only_what_is_quickly_parsed_is_left_to_the_event_loop(
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": "POST", "path": "/", "headers": pairs}
     open_context(scope)
-    assert V2Head(Request(scope), models["pair"], "id", LIMITS).is_heavy(size) is is_heavy
+    assert V2Exchange.from_request(Request(scope), models["pair"], LIMITS).is_heavy(size) is is_heavy
 
 
 @pytest.mark.parametrize("start", [0, 1, 6, 7, 8, 15, 16, 17])

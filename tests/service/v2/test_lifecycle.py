@@ -1,11 +1,11 @@
 """Health while the server comes and goes."""
 
 import pytest
+from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
 from service.config.settings import Settings
-from service.http.application import Application
 from service.services import services_of
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +20,7 @@ async def test_server_that_has_not_started_is_live_but_not_ready(settings: Setti
 
 
 async def test_server_that_drains_is_live_but_not_ready(
-    fresh_app: Application, fresh_client: AsyncClient
+    fresh_app: FastAPI, fresh_client: AsyncClient
 ) -> None:
     assert (await fresh_client.get("/v2/health/ready")).json() == {"ready": True}
     services_of(fresh_app).lifecycle.drain()

@@ -1,0 +1,257 @@
+"""The Open Inference Protocol (v2): inference, health, metadata, statistics, the repository, trace and log settings."""
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request, Response
+
+from service.api.inference import run_model
+from service.config.override import parse_load_parameters
+from service.context import context_of
+from service.http.document import read_document
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.scheduling_policy import scheduling_policy
+from service.scheduling.trace_setting import TraceSetting
+from service.services import services_of
+from service.v2.document import Document, member
+from service.v2.exchange import V2Exchange
+from service.v2.log_settings import change_log_settings, show_log_settings
+from service.v2.metadata import describe_config, describe_model, describe_server
+from service.v2.openapi import DOCUMENT_OPERATION, INFER_OPERATION, INFER_RESPONSES, v2_errors
+from service.v2.repository_index import describe_index
+from service.v2.schemas import (
+    EmptyAnswer,
+    IndexLine,
+    Live,
+    LogSettingView,
+    ModelConfiguration,
+    ModelMetadata,
+    ModelReady,
+    ModelStatisticsList,
+    Ready,
+    ServerMetadata,
+    TraceSettingView,
+)
+from service.v2.statistics import describe_statistics
+from service.v2.trace_settings import change_trace_setting, show_trace_setting
+
+_MODEL_ERRORS = v2_errors(400, 404, 500, 503)
+_LOAD_ERRORS = v2_errors(400, 403, 404, 408, 413, 500, 501, 503)
+_CHANGE_ERRORS = v2_errors(400, 408, 413, 500, 501, 503)
+
+router = APIRouter(tags=["v2"])
+
+
+@router.post(
+    "/v2/models/{name}/infer",
+    openapi_extra=INFER_OPERATION,
+    responses=INFER_RESPONSES,
+    response_class=Response,
+)
+async def infer(request: Request, name: str) -> Response:
+    """Run a model on the inputs of one request, JSON or binary tensor data."""
+    return await run_model(request, name, None, V2Exchange)
+
+
+@router.post(
+    "/v2/models/{name}/versions/{version}/infer",
+    openapi_extra=INFER_OPERATION,
+    responses=INFER_RESPONSES,
+    response_class=Response,
+)
+async def infer_version(request: Request, name: str, version: str) -> Response:
+    """Run one version of a model on the inputs of one request, JSON or binary tensor data."""
+    return await run_model(request, name, version, V2Exchange)
+
+
+@router.get("/v2/health/live", responses=v2_errors(500))
+async def show_live() -> Live:
+    """Report that the process is alive."""
+    return Live()
+
+
+@router.get("/v2/health/ready", responses=v2_errors(500, 503))
+async def show_ready(request: Request) -> Ready:
+    """Report whether requests are accepted."""
+    services_of(request).check_ready()
+    return Ready()
+
+
+@router.get("/v2/models/{name}/ready", responses=_MODEL_ERRORS)
+async def show_model_ready(request: Request, name: str) -> ModelReady:
+    """Report whether a model accepts requests."""
+    return ModelReady(name=_find_model(request, name).name)
+
+
+@router.get("/v2/models/{name}/versions/{version}/ready", responses=_MODEL_ERRORS)
+async def show_version_ready(request: Request, name: str, version: str) -> ModelReady:
+    """Report whether one version of a model accepts requests."""
+    return ModelReady(name=_find_model(request, name, version).name)
+
+
+@router.get("/v2/models/stats", name="show_all", responses=v2_errors(500, 503))  # before a model's metadata
+async def show_all_statistics(request: Request) -> ModelStatisticsList:
+    """Show the statistics of every version of every model."""
+    services = services_of(request)
+    account = services.telemetry.statistics
+    models = [account.of(model.name, model.version) for model in services.repository]
+    return ModelStatisticsList(model_stats=[describe_statistics(model) for model in models])
+
+
+@router.get("/v2/models/{name}/stats", name="show_model", responses=_MODEL_ERRORS)
+async def show_model_statistics(request: Request, name: str) -> ModelStatisticsList:
+    """Show the statistics of all versions of a model."""
+    _find_model(request, name)
+    return _statistics(request, name, services_of(request).repository.versions(name))
+
+
+@router.get("/v2/models/{name}/versions/{version}/stats", name="show_version", responses=_MODEL_ERRORS)
+async def show_version_statistics(request: Request, name: str, version: str) -> ModelStatisticsList:
+    """Show the statistics of one version of a model."""
+    return _statistics(request, name, [_find_model(request, name, version).version])
+
+
+@router.get("/v2/", include_in_schema=False)
+@router.get("/v2", responses=v2_errors(500, 503))
+async def show_server() -> ServerMetadata:
+    """Describe the server and the extensions of the protocol that it supports."""
+    return describe_server()
+
+
+@router.get("/v2/models/{name}", responses=_MODEL_ERRORS, response_model_exclude_none=True)
+async def show_model(request: Request, name: str) -> ModelMetadata:
+    """Describe a model: its versions, and its inputs and outputs with names, datatypes and shapes."""
+    return _metadata(request, _find_model(request, name))
+
+
+@router.get("/v2/models/{name}/versions/{version}", responses=_MODEL_ERRORS, response_model_exclude_none=True)
+async def show_version(request: Request, name: str, version: str) -> ModelMetadata:
+    """Describe one version of a model."""
+    return _metadata(request, _find_model(request, name, version))
+
+
+@router.get("/v2/models/{name}/config", responses=_MODEL_ERRORS, response_model_exclude_none=True)
+async def show_config(request: Request, name: str) -> ModelConfiguration:
+    """Describe a model's configuration in Triton's terms."""
+    return _configuration(request, _find_model(request, name))
+
+
+@router.get(
+    "/v2/models/{name}/versions/{version}/config", responses=_MODEL_ERRORS, response_model_exclude_none=True
+)
+async def show_version_config(request: Request, name: str, version: str) -> ModelConfiguration:
+    """Describe the configuration of one version of a model."""
+    return _configuration(request, _find_model(request, name, version))
+
+
+@router.post(
+    "/v2/repository/index",
+    responses=_CHANGE_ERRORS,
+    openapi_extra=DOCUMENT_OPERATION,
+    response_model_exclude_none=True,
+)
+async def show_index(request: Request) -> list[IndexLine]:
+    """List every version of every model, including those that are not served, unless `{"ready": true}` is sent."""
+    document = await read_document(request)
+    only_ready = bool(member(document, "ready", bool, ""))
+    services = services_of(request)
+    lines = await services.loading_threads.run(services.repository.index)
+    return describe_index(lines, only_ready=only_ready)
+
+
+@router.post("/v2/repository/models/{name}/load", responses=_LOAD_ERRORS, openapi_extra=DOCUMENT_OPERATION)
+async def load(request: Request, name: str) -> EmptyAnswer:
+    """Load or reload a model; the old versions are served until the new ones are ready."""
+    services = services_of(request)
+    repository = services.repository
+    override = parse_load_parameters(name, await _read_parameters(request))
+    await services.loading_threads.run(lambda: repository.load(name, override, services.progress.check))
+    return EmptyAnswer()
+
+
+@router.post("/v2/repository/models/{name}/unload", responses=_LOAD_ERRORS, openapi_extra=DOCUMENT_OPERATION)
+async def unload(request: Request, name: str) -> EmptyAnswer:
+    """Stop serving a model; requests that are in its queue already are still answered."""
+    services = services_of(request)
+    repository = services.repository
+    member(
+        await _read_parameters(request), "unload_dependents", bool, "parameters."
+    )  # no model depends on another
+    await services.loading_threads.run(lambda: repository.unload(name))
+    return EmptyAnswer()
+
+
+@router.get("/v2/trace/setting", name="show", responses=v2_errors(500, 503))
+async def show_tracing(request: Request) -> TraceSettingView:
+    """Show which runs are traced without a request asking for it, for models without a setting of their own."""
+    return show_trace_setting(services_of(request).dispatcher.server_tracing)
+
+
+@router.post("/v2/trace/setting", name="change", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
+async def change_tracing(request: Request) -> TraceSettingView:
+    """Change which runs are traced without a request asking for it; null restores the value at the start."""
+    services = services_of(request)
+    values = await read_document(request)
+    start = TraceSetting(services.settings.trace_rate)
+    return change_trace_setting(services.dispatcher.server_tracing, start, values)
+
+
+@router.get("/v2/models/{name}/trace/setting", name="show_of_model", responses=_MODEL_ERRORS)
+async def show_model_tracing(request: Request, name: str) -> TraceSettingView:
+    """Show which runs of a model are traced without a request asking for it."""
+    return show_trace_setting(services_of(request).dispatcher.trace_setting(_find_model(request, name)))
+
+
+@router.post(
+    "/v2/models/{name}/trace/setting",
+    name="change_of_model",
+    responses=v2_errors(400, 404, 408, 413, 500, 501, 503),
+    openapi_extra=DOCUMENT_OPERATION,
+)
+async def change_model_tracing(request: Request, name: str) -> TraceSettingView:
+    """Change which runs of a model are traced without a request asking for it; null restores the server's setting."""
+    dispatcher = services_of(request).dispatcher
+    setting = dispatcher.trace_setting(_find_model(request, name))
+    values = await read_document(request)
+    return change_trace_setting(setting, dispatcher.server_tracing.for_model(), values)
+
+
+@router.get("/v2/logging", name="show", responses=v2_errors(500, 503))
+async def show_logging() -> LogSettingView:
+    """Show the log settings."""
+    return show_log_settings()
+
+
+@router.post("/v2/logging", name="change", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
+async def change_logging(request: Request) -> LogSettingView:
+    """Change the log settings."""
+    return change_log_settings(await read_document(request))
+
+
+def _find_model(request: Request, name: str, version: str | None = None) -> LoadedModel:
+    """Return a model; its default version if the path names none.
+
+    Raises:
+        ServiceError: 404 if there is no such model or version, 503 if it is broken or the models are not loaded yet.
+    """
+    model = services_of(request).repository.find(name, version)
+    context_of(request).model = model.name
+    return model
+
+
+def _metadata(request: Request, model: LoadedModel) -> ModelMetadata:
+    return describe_model(model, services_of(request).repository.versions(model.name))
+
+
+def _configuration(request: Request, model: LoadedModel) -> ModelConfiguration:
+    policy = scheduling_policy(model.config, services_of(request).settings, model.batching)
+    return describe_config(model, policy)
+
+
+def _statistics(request: Request, name: str, versions: Sequence[str]) -> ModelStatisticsList:
+    account = services_of(request).telemetry.statistics
+    return ModelStatisticsList(model_stats=[describe_statistics(account.of(name, one)) for one in versions])
+
+
+async def _read_parameters(request: Request) -> Document:
+    parameters: Document = member(await read_document(request), "parameters", dict, "") or {}
+    return parameters
