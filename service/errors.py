@@ -1,6 +1,7 @@
 """Errors of the service; clients see `{"error": "one sentence", "code": "machine_readable", "details": {…}}`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from engine import InputError, LayerError
@@ -45,6 +46,13 @@ def shown(value: object) -> str:
     """Return a value for a message, shortened to 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'NAME'?" with the nearest of the known names, whatever its case; "" if none is near."""
+    names = {one.lower(): one for one in known}
+    nearest = get_close_matches(name[:80].lower(), names, n=1)
+    return f"; did you mean {names[nearest[0]]!r}?" if nearest else ""
 
 
 def clipped(text: str, limit: int = 4096) -> str:

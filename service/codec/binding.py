@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from engine import PNNX_COMPUTE, Array, Port
 from service.codec.conversion import convert
-from service.errors import ServiceError
+from service.errors import ServiceError, did_you_mean
 
 _NUMBERED = re.compile(r"(\D*?)_?([0-9]{1,4})")
 
@@ -21,7 +21,8 @@ def find_port(ports: Sequence[Port], name: str | None) -> Port:
     for port in ports:
         if name in (port.operand, port.operator):
             return port
-    message = f"the model has no input {name[:80]!r}; it takes {listing(ports)}"
+    hint = did_you_mean(name, known_names(ports))
+    message = f"the model has no input {name[:80]!r}; it takes {listing(ports)}{hint}"
     raise ServiceError(422, "unknown_input", message, {"name": name[:80], "inputs": _names(ports)})
 
 
@@ -90,7 +91,7 @@ def pair_up(ports: Sequence[Port], arrays: dict[str, Array]) -> list[tuple[Port,
     Raises:
         ServiceError: 422 `unknown_input`.
     """
-    known = {name for port in ports for name in (port.operand, port.operator)}
+    known = known_names(ports)
     matches = [_NUMBERED.fullmatch(name) for name in arrays]
     numbers = [int(match[2]) for match in matches if match]
     prefixes = {match[1] for match in matches if match}
@@ -100,6 +101,11 @@ def pair_up(ports: Sequence[Port], arrays: dict[str, Array]) -> list[tuple[Port,
     if in_order and not known.issuperset(arrays):
         return [(ports[number], array) for number, array in zip(numbers, arrays.values(), strict=True)]
     return [(find_port(ports, name), array) for name, array in arrays.items()]
+
+
+def known_names(ports: Sequence[Port]) -> set[str]:
+    """Return the names by which requests may refer to a graph's inputs."""
+    return {name for port in ports for name in (port.operand, port.operator)}
 
 
 def listing(ports: Sequence[Port]) -> str:

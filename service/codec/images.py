@@ -13,6 +13,7 @@ from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
 from service.images.preparation import ImageInput, find_image_input, open_images, prepare, widen
+from service.images.url import URL_ADVICE, is_url
 
 _PIECE = 1 << 20
 """Characters of base64 that are decoded at a time."""
@@ -81,6 +82,9 @@ def decode_base64(text: str, place: str) -> bytes:
     Raises:
         ServiceError: 400 `invalid_base64`.
     """
+    if is_url(text):
+        message = f"{place} is a URL; {URL_ADVICE}"
+        raise ServiceError(400, "invalid_base64", message, {"expected": "base64 or a data: URL"})
     if text[:5].lower() == "data:":
         match = _DATA_URL.match(text)
         if match is None:

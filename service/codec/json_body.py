@@ -30,7 +30,8 @@ from service.codec.text import decode_text
 from service.codec.texts import bind_texts
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
-from service.errors import ServiceError
+from service.errors import ServiceError, did_you_mean
+from service.images.url import URL_ADVICE, is_url
 from service.tasks import task_class
 
 _PAYLOADS = ("image", "images", "inputs", "text", "texts")
@@ -70,7 +71,7 @@ def decode_document(
     open_batch: bool = False,
 ) -> Decoded:
     """Read a JSON body that is parsed, as `decode_json` does."""
-    _check_keys(document, (*_PAYLOADS, "parameters"), "the body")
+    check_keys(document, (*_PAYLOADS, "parameters"), "the body")
     given = [key for key in _PAYLOADS if key in document]
     if len(given) != 1:
         problem = f"has both {given[0]} and {given[1]}" if given else f"has none of {', '.join(_PAYLOADS)}"
@@ -156,7 +157,7 @@ def _named_entry(name: str, value: Any) -> dict[str, Any]:
 def _entry_port(entry: Any, ports: Sequence[Port], place: str) -> Port:
     if not isinstance(entry, dict):
         raise _invalid(f"{place} is not an object; expected name, shape, dtype and data in it")
-    _check_keys(entry, _TENSOR_KEYS, place)
+    check_keys(entry, _TENSOR_KEYS, place)
     return _port(entry, ports, place)
 
 
@@ -204,10 +205,16 @@ def _unflatten(array: Array, port: Port) -> Array:
     return array.reshape([array.size // known if dim is None else dim for dim in port.shape])
 
 
-def _check_keys(document: dict[str, Any], known: Sequence[str], place: str) -> None:
-    for key in document:
+def check_keys(document: dict[str, Any], known: Sequence[str], place: str) -> None:
+    """Check that an object has known fields only.
+
+    Raises:
+        ServiceError: 422 `unknown_field`.
+    """
+    for key, value in document.items():
         if key not in known:
-            message = f"{place} has {key[:40]!r}, which is not known; known are {', '.join(known)}"
+            hint = f"; {URL_ADVICE}" if is_url(value) else did_you_mean(key, known)
+            message = f"{place} has {key[:40]!r}, which is not known; known are {', '.join(known)}{hint}"
             raise ServiceError(422, "unknown_field", message, {"field": key[:40], "known": list(known)})
 
 

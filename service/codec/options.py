@@ -1,6 +1,6 @@
 """The options of a request: `trace`, `capture`, `render` and `outputs`, and the parameters of the model's task."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 from engine import TraceLevel
 from service.config.wording import problem_of
-from service.errors import ServiceError
+from service.errors import ServiceError, did_you_mean
+from service.images.url import URL_ADVICE, is_url
 from service.tasks.task import TaskParameters
 
 TRACE_LEVELS = {"off": TraceLevel.OFF, "on": TraceLevel.ON, "stats": TraceLevel.STATISTICS}
@@ -54,7 +55,11 @@ class Options:
         )
 
 
-def parse_options(values: Mapping[str, Any], parameters: type[TaskParameters] = TaskParameters) -> Options:
+def parse_options(
+    values: Mapping[str, Any],
+    parameters: type[TaskParameters] = TaskParameters,
+    others: Collection[str] = (),
+) -> Options:
     """Read options from a query, from form fields or from `parameters` of a JSON body.
 
     `trace` is off, on, stats, or a JSON boolean; `capture` is a list, or names with commas between; `top_k` is a
@@ -63,6 +68,7 @@ def parse_options(values: Mapping[str, Any], parameters: type[TaskParameters] = 
     Args:
         values: the options by name.
         parameters: those that the model's task has besides.
+        others: names that are read elsewhere, which may be meant by an unknown one.
 
     Raises:
         ServiceError: 422 `invalid_parameter` for an unknown name or a value that is none of these.
@@ -70,9 +76,11 @@ def parse_options(values: Mapping[str, Any], parameters: type[TaskParameters] = 
     if not values:
         return Options()
     own = parameters.model_fields
-    for name in values:
+    for name, value in values.items():
         if name not in NAMES and name not in own:
-            raise _invalid(name, "is not known", f"one of {', '.join(option_names(parameters))}")
+            known = option_names(parameters)
+            hint = f"; {URL_ADVICE}" if is_url(value) else did_you_mean(name, [*known, *others])
+            raise _invalid(name, "is not known", f"one of {', '.join(known)}{hint}")
     given = {name: value for name, value in values.items() if name in own}
     if "top_k" in values:
         top_k = _top_k(values["top_k"])

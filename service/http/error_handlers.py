@@ -20,6 +20,8 @@ from service.v2.errors import as_v2
 
 _EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, HTTPException, MemoryError, RequestValidationError)
 """Exceptions that have a status of their own; all others are answered by 500, and logged by `GuardMiddleware`."""
+_OTHER_PROBES = frozenset(("health", "healthz", "live", "ping", "ready", "health/live", "health/ready"))
+"""Where other servers have their probes."""
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -88,6 +90,8 @@ def _http_error(request: Request, error: HTTPException) -> ServiceError:
     code, message = f"http_{error.status_code}", str(error.detail)
     if error.status_code == HTTPStatus.NOT_FOUND:
         code, message = "not_found", f"nothing is at {path[:200]!r}; /docs lists what there is"
+        if path.strip("/").lower() in _OTHER_PROBES:
+            message += "; the probes are GET /livez and GET /readyz"
     elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         code, message = "method_not_allowed", f"{path} does not take {request.method}"
         details["allowed"] = sorted(headers.get("Allow", "").split(", "))

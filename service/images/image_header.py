@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from service.config.limits import too_large
 from service.errors import ServiceError
+from service.images.url import URL_ADVICE, is_url
 
 MAX_ASPECT = 50_000
 """Largest ratio of the sides of an image."""
@@ -86,6 +87,9 @@ def read_header(data: bytes, formats: Collection[str], place: str) -> ImageHeade
     """
     read = next((reader for signature, reader in _READERS if signature.match(data)), None)
     if read is None:
+        if is_url(data):
+            message = f"{place} is a URL; {URL_ADVICE}"
+            raise ServiceError(400, "invalid_image", message, {"expected": list(formats)})
         other = next((name for signature, name in _OTHERS if signature.match(data)), None)
         raise _unreadable(place, formats, f"it is a {other} file" if other else "")
     try:

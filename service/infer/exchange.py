@@ -25,7 +25,7 @@ from service.codec import (
 )
 from service.config.limits import Limits
 from service.context import context_of
-from service.errors import ServiceError, shown
+from service.errors import ServiceError, did_you_mean, shown
 from service.heavy_work import LIGHT_ANSWER_BYTES, check_weight
 from service.images.geometry import ImageGeometry
 from service.infer.answer_size import array_bytes, planned_size
@@ -242,6 +242,7 @@ def find_operands(graph: RuntimeGraph, names: Collection[str]) -> tuple[str, ...
             message = (
                 f"capture: the graph has no operand or operator {name[:80]!r}; GET /graph lists them all"
             )
+            message += did_you_mean(name, known)
             raise ServiceError(422, "unknown_operand", message, {"operand": name[:80], "nearest": nearest})
     return tuple(found)
 
@@ -255,7 +256,7 @@ def _parse_query(query: QueryParams, task: Task) -> Options:
     values = {name: value for name, value in query.items() if name not in _HEAD_NAMES}
     if "capture" in values:
         values["capture"] = ",".join(query.getlist("capture"))
-    return parse_options(values, task.parameters)
+    return parse_options(values, task.parameters, _HEAD_NAMES)
 
 
 def _parse_timeout(text: str | None) -> float | None:

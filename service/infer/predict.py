@@ -17,7 +17,7 @@ from starlette.requests import Request
 from engine import TraceLevel
 from service.codec import JSON_TYPE, Decoded, Options, describe_predictions
 from service.codec.binding import find_port
-from service.codec.json_body import decode_document, parse_json
+from service.codec.json_body import check_keys, decode_document, parse_json
 from service.codec.json_document import MAX_VALUES
 from service.codec.json_text import dump_pieces
 from service.codec.number_text import NumberText
@@ -99,10 +99,7 @@ class PredictExchange:
         self.limits.check_body(len(self.body))
         check_weight(len(self.body), LIGHT_TEXT_BYTES)
         document = parse_json(self.body, None)
-        for key in document:
-            if key not in _KEYS:
-                message = f"the body has {key[:40]!r}, which is not known; known are {', '.join(_KEYS)}"
-                raise ServiceError(422, "unknown_field", message, {"field": key[:40], "known": list(_KEYS)})
+        check_keys(document, _KEYS, "the body")
         self.by_rows = "instances" in document
         if self.by_rows == ("inputs" in document):
             raise ServiceError(400, "invalid_json", "expected one of instances and inputs in the body")

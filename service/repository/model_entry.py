@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from service.config.traffic_config import TrafficConfig
-from service.errors import ServiceError
+from service.errors import ServiceError, did_you_mean
 from service.repository.loaded_model import LoadedModel
 
 WHOLE_MODEL = ""
@@ -148,6 +148,7 @@ def model_not_found(name: str, names: Sequence[str]) -> ServiceError:
     """Return the error of a request for a model that there is not; `names` are those that are served."""
     nearest = difflib.get_close_matches(name[:80], names, n=3, cutoff=0.5)
     message = f"no model is called {name[:80]!r}; there are {', '.join(names) or 'none'}"
+    message += did_you_mean(name, names)
     details = {"model": name[:80], "models": list(names), "nearest": nearest}
     return ServiceError(404, "model_not_found", message, details)
 

@@ -6,7 +6,7 @@ Metadata shows the name of the operand; the name of an operator is accepted too 
 from collections.abc import Sequence
 
 from engine import Port
-from service.errors import ServiceError
+from service.errors import ServiceError, did_you_mean
 from service.v2.datatypes import is_complex
 
 OPEN = -1
@@ -36,7 +36,7 @@ def find_port(ports: Sequence[Port], name: str, kind: str) -> int:
     if found:
         message = f"{kind} {name[:80]!r} means {len(found)} tensors; the names are {listing}"
         raise ServiceError(400, "ambiguous_name", message, details)
-    message = f"the model has no {kind} {name[:80]!r}; the names are {listing}"
+    message = f"the model has no {kind} {name[:80]!r}; the names are {listing}{did_you_mean(name, known)}"
     raise ServiceError(400, f"unknown_{kind}", message, details)
 
 

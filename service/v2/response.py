@@ -10,7 +10,7 @@ from engine import Array, Port
 from service.codec.json_array import json_data
 from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
 from service.config.limits import Limits
-from service.errors import ServiceError
+from service.errors import ServiceError, did_you_mean
 from service.heavy_work import LIGHT_ANSWER_BYTES, check_weight
 from service.scheduling.answer import Answer
 from service.v2.binary import HEADER, write_array, write_strings
@@ -138,7 +138,7 @@ def compressed(answer: Answer, encoding: str) -> Answer:
 def _find(ports: Sequence[Port], name: str, names: Sequence[str]) -> int:
     if len(ports) == len(names):
         return find_port(ports, name, "output")
-    message = f"this run has no output {name[:80]!r}; it has {', '.join(names)}"
+    message = f"this run has no output {name[:80]!r}; it has {', '.join(names)}{did_you_mean(name, names)}"
     raise ServiceError(400, "unknown_output", message, {"name": name[:80], "known": list(names)})
 
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from service.config.validation import first_mismatch
-from service.errors import ServiceError
+from service.errors import ServiceError, did_you_mean
 from service.v2.document import Document
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -27,7 +27,10 @@ def parse_settings(kind: str, model: type[Model], values: Document) -> Model:
     except ValidationError as error:
         found = first_mismatch(error)
     if found.is_unknown_key:
-        raise invalid_setting(kind, found.key, f"is no {kind}", f"one of {', '.join(model.model_fields)}")
+        hint = did_you_mean(found.key, model.model_fields)
+        raise invalid_setting(
+            kind, found.key, f"is no {kind}", f"one of {', '.join(model.model_fields)}{hint}"
+        )
     raise invalid_setting(kind, found.key, found.problem, found.expected)
 
 

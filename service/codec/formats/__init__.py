@@ -14,6 +14,7 @@ from service.codec.formats.npz import NPZ_TYPE, NpzFormat
 from service.codec.formats.text import TextFormat
 from service.codec.media_type import MediaType
 from service.errors import ServiceError
+from service.images.url import URL_ADVICE, is_url
 
 __all__ = [
     "ANSWER_FORMATS",
@@ -73,6 +74,8 @@ def find_format(media_type: MediaType, body: bytes) -> Format:
         accepted = media_types()
         message = f"{given} is not taken; send one of {', '.join(accepted)}"
         details = {"content_type": media_type.name[:80], "accepted": accepted}
+        if is_url(body):
+            message = f"the body is a URL; {URL_ADVICE}"
         raise ServiceError(415, "unsupported_media_type", message, details)
     return found
 

@@ -9,7 +9,8 @@ from service.codec.images import bind_images
 from service.codec.multipart import Part, invalid, parse_multipart
 from service.codec.options import OPTIONS_SCHEMA, option_names, parse_options
 from service.codec.text import decode_text
-from service.errors import ServiceError
+from service.errors import ServiceError, did_you_mean
+from service.images.url import URL_ADVICE, is_url
 from service.tasks import task_class
 
 _LONGEST_PATH = 100
@@ -62,6 +63,10 @@ def _unknown_field(part: Part, names: list[str]) -> ServiceError:
         text = part.data[: _LONGEST_PATH + 1].decode()
     except UnicodeDecodeError:
         text = ""
-    if text.isprintable() and 0 < len(text) <= _LONGEST_PATH:
+    if is_url(text):
+        message += f"; {URL_ADVICE}"
+    elif hint := did_you_mean(field, names):
+        message += hint
+    elif text.isprintable() and 0 < len(text) <= _LONGEST_PATH:
         message += f"; it is the text {text!r}: to send a file of that name, write {field}=@{text}"
     return ServiceError(422, "unknown_field", message, {"field": field, "known": names})

@@ -39,6 +39,23 @@ async def test_a_timeout_may_be_less_than_a_second(client: AsyncClient) -> None:
 async def test_unknown_operand_to_capture(client: AsyncClient) -> None:
     answer = await client.post("/infer?model=pair&capture=ss", content=npz(left=np.ones(2), right=np.ones(2)))
     assert check_error(answer, 422, "unknown_operand") == {"operand": "ss", "nearest": ["s", "sum"]}
+    assert answer.json()["error"].endswith("GET /graph lists them all; did you mean 's'?")
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code", "meant"),
+    [
+        ("?model=vectors", 404, "model_not_found", "vector"),
+        ("?model=vector&trac=off", 422, "invalid_parameter", "trace"),
+        ("?model=vector&Timeouts=3", 422, "invalid_parameter", "timeout"),
+    ],
+)
+async def test_the_name_that_was_meant(
+    client: AsyncClient, query: str, status: int, code: str, meant: str
+) -> None:
+    answer = await client.post(f"/infer{query}", json=VECTOR)
+    check_error(answer, status, code)
+    assert answer.json()["error"].endswith(f"; did you mean {meant!r}?")
 
 
 async def test_answer_of_no_acceptable_kind(client: AsyncClient) -> None:

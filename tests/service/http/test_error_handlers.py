@@ -37,6 +37,13 @@ async def test_unknown_path(client: AsyncClient) -> None:
     assert details == {"path": "/nowhere"}
 
 
+@pytest.mark.parametrize("path", ["/health", "/healthz", "/ready", "/Health/", "/health/live"])
+async def test_probes_of_other_servers(client: AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+    check_shape(answer, 404, "not_found")
+    assert answer.json()["error"].endswith("; the probes are GET /livez and GET /readyz")
+
+
 async def test_trailing_slash_is_another_path(client: AsyncClient) -> None:
     check_shape(await client.get("/livez/"), 404, "not_found")
 

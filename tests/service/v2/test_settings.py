@@ -106,6 +106,7 @@ def test_what_is_shown_may_be_sent_back() -> None:
         ({"trace_mode": "opentelemetry"}, "trace_mode"),
         ({"trace_rate": [5]}, "from 0"),
         ({"rate": 1}, "rate is no trace setting; expected one of trace_level, trace_rate"),
+        ({"trace_rates": 1}, "did you mean 'trace_rate'"),
     ],
 )
 def test_trace_settings_that_cannot_be_had(values: dict[str, Any], word: str) -> None:
