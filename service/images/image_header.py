@@ -90,8 +90,9 @@ def read_header(data: bytes, formats: Collection[str], place: str) -> ImageHeade
         if is_url(data):
             message = f"{place} is a URL; {URL_ADVICE}"
             raise ServiceError(400, "invalid_image", message, {"expected": list(formats)})
-        other = next((name for signature, name in _OTHERS if signature.match(data)), None)
-        raise _unreadable(place, formats, f"it is a {other} file" if other else "")
+        others = (*OTHER_PICTURES, *_NO_PICTURES)
+        other = next((name for signature, name in others if signature.match(data)), None)
+        raise _unreadable(place, formats) if other is None else _unsupported(place, formats, other)
     try:
         header = read(data)
     except (struct.error, _DamagedError) as error:
@@ -99,9 +100,7 @@ def read_header(data: bytes, formats: Collection[str], place: str) -> ImageHeade
     except _ExcessError as error:
         raise too_large("image_too_large", place, error.count, error.limit, error.unit) from error
     if header.format not in formats:
-        message = f"{place} is {header.format}, which is not taken; expected {', '.join(formats)}"
-        details = {"format": header.format, "accepted": list(formats)}
-        raise ServiceError(415, "unsupported_image_format", message, details)
+        raise _unsupported(place, formats, header.format)
     _check_sides(header, formats, place)
     return header
 
@@ -124,6 +123,13 @@ def _unreadable(place: str, formats: Collection[str], problem: str = "") -> Serv
     reason = f": {problem}" if problem else ""
     message = f"{place} is not an image that can be read{reason}; expected {', '.join(formats)}"
     return ServiceError(400, "invalid_image", message, {"expected": list(formats)})
+
+
+def _unsupported(place: str, formats: Collection[str], found: str) -> ServiceError:
+    message = f"{place} is {found}, which is not taken; expected {', '.join(formats)}"
+    return ServiceError(
+        415, "unsupported_image_format", message, {"format": found, "accepted": list(formats)}
+    )
 
 
 def _check_sides(header: ImageHeader, formats: Collection[str], place: str) -> None:
@@ -266,13 +272,16 @@ _READERS: tuple[tuple[re.Pattern[bytes], Callable[[bytes], ImageHeader]], ...] =
     (re.compile(rb"RIFF....WEBP", re.DOTALL), _read_webp),
     (re.compile(rb"BM"), _read_bmp),
 )
-_OTHERS = (
+OTHER_PICTURES = (
     (re.compile(rb"GIF8[79]a"), "GIF"),
     (re.compile(rb"II[*+]\x00|MM\x00[*+]"), "TIFF"),
     (re.compile(rb"....ftyp(?:heic|heix|hevc|mif1|msf1)", re.DOTALL), "HEIC"),
     (re.compile(rb"....ftypavi[fs]", re.DOTALL), "AVIF"),
+)
+"""Formats of pictures that people send and that are not taken, so that a message can tell what was sent."""
+_NO_PICTURES = (
     (re.compile(rb"%PDF-"), "PDF"),
     (re.compile(rb"\xff\x0a|\x00\x00\x00\x0cJXL "), "JPEG XL"),
     (re.compile(rb"\s{0,64}<(?:\?xml|svg|!DOCTYPE svg)", re.IGNORECASE), "SVG"),
 )
-"""Formats that people send and that are not taken, so that a message can tell what was sent."""
+"""Others, of which the first bytes are less sure to be a picture's."""

@@ -19,6 +19,7 @@ from service.codec.format import (
 )
 from service.codec.images import bind_images
 from service.config.image_formats import KNOWN_FORMATS
+from service.images.image_header import OTHER_PICTURES
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -29,12 +30,17 @@ class ImageFormat(Format):
 
     name = "image"
     media_types = tuple(f"image/{name}" for name in KNOWN_FORMATS)
-    aliases = ("image/jpg", "image/x-ms-bmp")
+    aliases = (
+        "image/jpg",
+        "image/x-ms-bmp",
+        *(f"image/{name}" for name in ("gif", "tiff", "heic", "heif", "avif")),
+    )
     signatures = (
         re.compile(rb"\x89PNG\r\n\x1a\n"),
         re.compile(rb"\xff\xd8\xff"),
         re.compile(rb"RIFF....WEBP", re.DOTALL),
         re.compile(rb"BM.{4}\0\0\0\0", re.DOTALL),
+        *(signature for signature, _ in OTHER_PICTURES),  # refused by what they are, however they are sent
     )
 
     def decode(self, body: RequestBody) -> Decoded:

@@ -1,3 +1,5 @@
+import base64
+import json
 from itertools import product
 
 import numpy as np
@@ -141,8 +143,29 @@ def test_bytes_that_are_no_image() -> None:
     refused(lambda: decode(body, content_type, ONE_IMAGE, GRAY, LIMITS), 400, "invalid_image")
 
 
-@pytest.mark.parametrize("kind", ["GIF", "TIFF", "PPM", "ICO"])
-def test_other_formats(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["GIF", "TIFF", "AVIF"])
+def test_other_formats_are_refused_however_they_are_sent(kind: str) -> None:
+    body = picture(side=16, form=kind)
+    field, form_type = form(('name="image"', body))
+    file, file_type = form((FILE, body))
+    text = json.dumps({"image": base64.b64encode(body).decode()}).encode()
+    for sent, content_type in (
+        *((body, name) for name in (f"image/{kind.lower()}", "image/png", "application/octet-stream", None)),
+        (field, form_type),
+        (file, file_type),
+        (text, "application/json"),
+    ):
+        error = refused(
+            lambda: decode(sent, content_type, ONE_IMAGE, GRAY, LIMITS),  # noqa: B023
+            415,
+            "unsupported_image_format",
+            f"is {kind}, which is not taken; expected PNG, JPEG, WEBP, BMP",
+        )
+        assert error.details == {"format": kind, "accepted": ["PNG", "JPEG", "WEBP", "BMP"]}
+
+
+@pytest.mark.parametrize("kind", ["PPM", "ICO"])
+def test_formats_that_are_not_known(kind: str) -> None:
     body = picture(side=16, form=kind)
     error = refused(
         lambda: decode(body, f"image/{kind}", ONE_IMAGE, GRAY, LIMITS), 415, "unsupported_media_type"

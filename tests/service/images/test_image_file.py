@@ -191,4 +191,4 @@ def test_damaged_pixels() -> None:
 def test_other_readers_never_see_the_bytes() -> None:
     target = BytesIO()
     Image.new("L", (2, 2)).save(target, "GIF")
-    refused(lambda: read(target.getvalue()), 400, "invalid_image", "expected PNG, JPEG, WEBP, BMP")
+    refused(lambda: read(target.getvalue()), 415, "unsupported_image_format", "expected PNG, JPEG, WEBP, BMP")

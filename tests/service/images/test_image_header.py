@@ -189,8 +189,8 @@ def test_formats_that_are_not_taken() -> None:
     assert (caught.value.status, caught.value.code) == (415, "unsupported_image_format")
     assert caught.value.details == {"format": "WEBP", "accepted": ["PNG", "JPEG"]}
     for kind in ("GIF", "TIFF"):
-        message = refused(encoded(NOISE, kind), 400, "invalid_image").message
-        assert message.endswith(f"can be read: it is a {kind} file; expected PNG, JPEG, WEBP, BMP")
+        message = refused(encoded(NOISE, kind), 415, "unsupported_image_format").message
+        assert message.endswith(f"is {kind}, which is not taken; expected PNG, JPEG, WEBP, BMP")
 
 
 @pytest.mark.parametrize("make", [lambda names: names, list])
