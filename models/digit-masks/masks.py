@@ -33,7 +33,7 @@ def finish(network: nn.Module, maker: SceneMaker, training: dict[str, Any], fold
     print(json.dumps(metrics, indent=2))
     one, two = (((pictures, 3, side, side),) for pictures in (1, 2))
     export(network, one, folder, name=folder.name.replace("-", "_"), other_shapes=two)
-    write_samples(maker, folder / "samples")
+    write_samples(maker, folder)
     (folder / "labels.txt").write_text("stroke\n")
     (folder / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
 
@@ -79,19 +79,21 @@ def _iou(rows: list[tuple[str, int, int, float]]) -> float:
 
 
 def write_samples(maker: SceneMaker, folder: Path) -> None:
-    """Write a few scenes as PNG, and beside each the mask of its strokes as PNG of one bit and what it is as JSON."""
-    folder.mkdir(exist_ok=True)
+    """Write a few scenes as PNG in `samples`; in `truth` the mask of each one's strokes as PNG of one bit, and JSON."""
+    samples, truth = (folder / name for name in ("samples", "truth"))
+    samples.mkdir(exist_ok=True)
+    truth.mkdir(exist_ok=True)
     for number, (width, height) in enumerate(SAMPLES):
         scene = maker(width, height, np.random.default_rng((SEED, 2000 + number)), (0.1, 0.5))
-        scene.picture.quantize(128).save(folder / f"{number}.png", optimize=True)
-        Image.fromarray(scene.strokes).save(folder / f"{number}-strokes.png", optimize=True)
-        (folder / f"{number}.json").write_text(json.dumps(truth_of(scene, number)) + "\n")
+        scene.picture.quantize(128).save(samples / f"{number}.png", optimize=True)
+        Image.fromarray(scene.strokes).save(truth / f"{number}.png", optimize=True)
+        (truth / f"{number}.json").write_text(json.dumps(truth_of(scene, number)) + "\n")
 
 
 def truth_of(scene: Scene, number: int) -> dict[str, Any]:
     """Return a scene's truth for a JSON file."""
     return {
         "size": list(scene.picture.size),
-        "strokes": f"{number}-strokes.png",
+        "strokes": f"{number}.png",
         "stroke_pixels": int(scene.strokes.sum()),
     }

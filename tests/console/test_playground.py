@@ -150,7 +150,7 @@ def test_boxes_lie_on_the_digits_that_were_drawn_and_are_filtered_without_a_requ
         visit.page.locator("summary", has_text="As a table").click()
         rows = [row.locator("td").all_inner_texts() for row in visit.page.locator("tbody tr").all()]
         boxes = [(row[0], [float(side) for side in row[2].split(",")]) for row in rows]
-        for digit in json.loads((SCENES / "samples/0.json").read_text())["digits"]:
+        for digit in json.loads((SCENES / "truth/0.json").read_text())["digits"]:
             best = max(
                 (shared(box, digit["box"]) for label, box in boxes if label == digit["label"]), default=0.0
             )
@@ -159,4 +159,49 @@ def test_boxes_lie_on_the_digits_that_were_drawn_and_are_filtered_without_a_requ
         visit.page.locator("#threshold").fill("0.85")
         assert visit.page.locator("tbody tr").count() < len(rows)
         assert len(visit.requests) == asked
+        visit.page.locator("summary", has_text="This request, to copy").click()
+        copied = visit.page.locator(".code-box pre")
+        assert "confidence=0.85" in copied.inner_text()
+        visit.page.get_by_role("tab", name="Python").click()
+        visit.page.locator("#threshold").fill("0.5")
+        assert "confidence=0.5'" in copied.inner_text().replace('"', "'")
         visit.check()
+
+
+@pytest.mark.skipif(not SCENES.exists(), reason="the model digit-scenes is not there")
+def test_the_best_demonstration_opens_and_samples_are_no_ground_truth(visit: Visit) -> None:
+    with ServerProcess("--models", str(SCENES.parent), "--no-access-log", module="service") as server:
+        visit.address = server.url
+        visit.open("#/")
+        assert visit.page.url.endswith("#/digits/playground")
+        for name in ("digit-scenes", "digit-masks"):
+            listed = visit.page.request.get(f"{server.url}/models/{name}/samples").json()["samples"]
+            assert {one["media_type"] for one in listed} == {"image/png"}
+            visit.page.get_by_label("Model").select_option(name)
+            buttons = visit.page.get_by_role("button", name="Sample ")
+            buttons.first.wait_for()
+            assert all(
+                title[: -len(".png")].isdigit()
+                for title in buttons.evaluate_all("all => all.map(one => one.title)")
+            )
+        visit.check()
+
+
+def test_back_undoes_a_step_inside_the_console(visit: Visit) -> None:
+    visit.open("#/digits/playground")
+    visit.page.get_by_role("tab", name="Draw").click()
+    visit.page.locator("canvas.drawing").wait_for()
+    visit.page.go_back()
+    visit.page.get_by_text("Drop a picture here").wait_for()
+    assert visit.page.url.endswith("#/digits/playground")
+    visit.open("#/large/graph")
+    visit.page.locator("canvas.graph-canvas").wait_for()
+    visit.page.get_by_role("button", name="All closed").click()
+    visit.page.locator("button[aria-pressed=true]", has_text="All closed").wait_for()
+    visit.page.go_back()
+    visit.page.locator("button[aria-pressed=true]", has_text="As needed").wait_for()
+    visit.page.go_back()
+    visit.page.get_by_text("Drop a picture here").or_(visit.page.get_by_text("Choose a file")).or_(
+        visit.page.locator(".answer")
+    ).first.wait_for()
+    visit.check()

@@ -38,7 +38,7 @@ async def client() -> AsyncIterator[AsyncClient]:
 
 
 def truth_of(sample: Path) -> Any:
-    digits = json.loads(sample.with_suffix(".json").read_text())["digits"]
+    digits = json.loads((FOLDER / "truth" / f"{sample.stem}.json").read_text())["digits"]
     boxes = np.array([digit["box"] for digit in digits])
     return MODULE.Detections(boxes, np.array([int(digit["label"]) for digit in digits]), np.ones(len(digits)))
 

@@ -42,7 +42,7 @@ def finish(network: nn.Module, maker: SceneMaker, training: dict[str, Any], fold
     one, two = (((pictures, 3, side, side),) for pictures in (1, 2))
     name = folder.name.replace("-", "_")
     export(network, one, folder, name=name, moduleop="models.yolo.Detect", other_shapes=two)
-    write_samples(maker, folder / "samples")
+    write_samples(maker, folder)
     (folder / "labels.txt").write_text("".join(f"{digit}\n" for digit in range(10)))
     (folder / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
 
@@ -126,12 +126,14 @@ def _deviations(found: list[Detections], truth: list[Detections], chosen: list[i
 
 
 def write_samples(maker: SceneMaker, folder: Path) -> None:
-    """Write a few scenes as PNG, and what is in each as JSON beside it."""
-    folder.mkdir(exist_ok=True)
+    """Write a few scenes as PNG in `samples`, and what is in each as JSON in `truth`."""
+    samples, truth = (folder / name for name in ("samples", "truth"))
+    samples.mkdir(exist_ok=True)
+    truth.mkdir(exist_ok=True)
     for number, (width, height) in enumerate(SAMPLES):
         scene = maker(width, height, np.random.default_rng((SEED, 2000 + number)), (0.1, 0.5))
-        scene.picture.quantize(128).save(folder / f"{number}.png", optimize=True)
-        (folder / f"{number}.json").write_text(json.dumps(truth_of(scene)) + "\n")
+        scene.picture.quantize(128).save(samples / f"{number}.png", optimize=True)
+        (truth / f"{number}.json").write_text(json.dumps(truth_of(scene)) + "\n")
 
 
 def truth_of(scene: Scene) -> dict[str, Any]:

@@ -28,6 +28,8 @@ const PAGES = [
   ["learn", "Learn", () => import("./views/learn/page.js")],
 ];
 
+/** The model that the console opens with where it is served: the best demonstration of those that ship. */
+const DEMONSTRATION = "digits";
 const WITHOUT_MODEL = new Set(["server", "learn"]);
 
 let leave = new AbortController();
@@ -82,14 +84,15 @@ function unreachable() {
 const retryButton = () => h("p", {}, h("button", { onclick: () => void route() }, "Try again"));
 
 /**
- * Open the first model that answers, where the address names none; say so where it names one that is not there.
+ * Open the demonstration, or the first model that answers, where the address names none; say so where it names one that is not there.
  * @param {HTMLElement} main
  * @param {string|null} wanted
  * @param {string} page
  * @param {import("./store.js").Model[]} all
  */
 function chooseModel(main, wanted, page, all) {
-  const first = all.find(({ state }) => state === "ready") ?? all[0];
+  const ready = all.filter(({ state }) => state === "ready");
+  const first = ready.find(({ name }) => name === DEMONSTRATION) ?? ready[0] ?? all[0];
   showPickers(all, null, null, page);
   showTabs(null, page, null);
   if (wanted === null && first) {

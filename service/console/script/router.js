@@ -38,14 +38,18 @@ export function address(model, page, state = {}) {
 }
 
 /**
- * Change what this page's address says it shows, without another entry in the history.
+ * Change what this page's address says it shows.
  * @param {Record<string, string|number|null|undefined>} changes null takes an entry away
+ * @param {boolean} [step] whether the browser's Back undoes the change
  */
-export function remember(changes) {
+export function remember(changes, step = false) {
   const { model, page, state } = place();
+  const differs = Object.entries(changes).some(([name, entry]) => (state.get(name) ?? "") !== String(entry ?? ""));
   for (const [name, entry] of Object.entries(changes)) {
     if (entry === null || entry === undefined || entry === "") state.delete(name);
     else state.set(name, String(entry));
   }
-  history.replaceState(null, "", address(model, page, Object.fromEntries(state)));
+  const to = address(model, page, Object.fromEntries(state));
+  if (step && differs) history.pushState(null, "", to);
+  else history.replaceState(null, "", to);
 }

@@ -228,7 +228,7 @@ class GraphPage {
 
   /** @param {Record<string, string|null>} changes of the address */
   reload(changes) {
-    remember(changes);
+    remember(changes, true);
     show({ ...this.context, state: placeState() }).catch((error) => fill(this.context.root, failure(error)));
   }
 
@@ -247,7 +247,7 @@ class GraphPage {
       this.message.textContent = way.length ? `Path of ${way.length - 1} steps: ${way.length < 8 ? way.join(" → ") : `${way.slice(0, 3).join(" → ")} → … → ${way.at(-1)}`}` : "No path leads from one to the other.";
       this.pathFrom = null;
     }
-    remember({ node: name });
+    remember({ node: name }, !placeState().has("node"));
     if (reveal || document.activeElement === this.graph.element) this.graph.reveal(node);
     else this.graph.refresh();
     void showPanel(this.panel, {

@@ -36,7 +36,7 @@ export async function showAnswer(root, answered) {
   fill(root,
     h("div", { class: "row between" }, h("h2", {}, "Answer"), h("span", { class: "quiet number" }, `version ${result.version} · ${format.milliseconds(result.timing.total_ms)} in the server`)),
     ...(result.warnings ?? []).map((/** @type {string} */ text) => h("p", { class: "notice warn" }, text)),
-    main, stages(answered), !live && links(answered), !live && code(answered),
+    main, stages(answered), !live && links(answered), !live && code(answered, /** @type {HTMLInputElement|null} */ (main.querySelector("#threshold"))),
     !live && result.outputs?.some((/** @type {any} */ output) => output.data !== undefined) && outputs(result.outputs));
   for (const details of root.querySelectorAll("details")) details.open = where.has(details.dataset.name ?? "");
 }

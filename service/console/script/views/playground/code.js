@@ -13,14 +13,24 @@ const INLINE = 300;
 /**
  * Build the three forms.
  * @param {import("./answer.js").Answered} answered run
+ * @param {HTMLInputElement|null} threshold slider of the probability from which on boxes are shown
  */
-export function code({ model, version, input, options }) {
-  const url = location.origin + inferPath(model.name, version, options);
+export function code({ model, version, input, options }, threshold) {
   const text = typeof input.body === "string" && input.body.length <= INLINE ? input.body : null;
-  const request = { url, type: input.type, file: input.name, text, key: hasKey() };
+  /** @returns {Request} with the threshold that the page shows */
+  function request() {
+    const shown = threshold ? { ...options, confidence: threshold.value } : options;
+    return { url: location.origin + inferPath(model.name, version, shown), type: input.type, file: input.name, text, key: hasKey() };
+  }
+  let rewrite = () => {};
+  threshold?.addEventListener("input", () => rewrite());
   const forms = /** @type {const} */ ([["curl", "curl", curl], ["python", "Python", python], ["javascript", "JavaScript", javascript]]);
   return h("details", { "data-name": "code" }, h("summary", {}, "This request, to copy"),
-    tabs("Language", forms.map(([name, title, write]) => ({ name, title, show: (panel) => panel.append(copyable(write(request))) })), "curl"));
+    tabs("Language", forms.map(([name, title, write]) => ({ name, title, show: (panel) => {
+      const box = copyable(write(request()));
+      rewrite = () => box.replaceChildren(...copyable(write(request())).childNodes);
+      panel.append(box);
+    } })), "curl"));
 }
 
 /**

@@ -67,7 +67,7 @@ export async function show({ root, model: summary, version, state, signal }) {
     ? "Give the model something on the left; its answer appears here." : `The model is ${model.state}: ${model.reason ?? "load it first"}.`));
   takeFiles(root, run, signal);
   input.append(tabs("Kind of input", sources.map(([name, title, load]) => ({ name, title, show: (panel) => void open(panel, load, bench) })),
-    state.get("source"), (name) => remember({ source: name === sources[0]?.[0] ? null : name })));
+    state.get("source"), (name) => remember({ source: name === sources[0]?.[0] ? null : name }, true)));
   const before = keptInput(model.name);
   if (before && state.get("source") !== "camera") void run(before.input);
 }
