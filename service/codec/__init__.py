@@ -30,14 +30,12 @@ NaN and the infinities, which JSON has no numbers for, are the strings "NaN", "I
 Complex numbers are pairs `[re, im]` both ways.
 """
 
-from service.codec.accept import negotiate
 from service.codec.answer import Timing, build_answer, describe_predictions, describe_trace, leave_out_data
-from service.codec.decode import decode
 from service.codec.decoded import Decoded, Picture
-from service.codec.encode import encode
 from service.codec.format import AnswerFormat, Example, Format, RequestBody, Sample
 from service.codec.formats import FORMATS, JSON_TYPE, NPZ_TYPE, register_format
 from service.codec.options import Options, parse_options
+from service.codec.payload import decode, encode, negotiate
 
 __all__ = [
     "FORMATS",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,8 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name in _FIELD_NAMES[kind]:
         value = getattr(prediction, name)
-        members[name] = value if isinstance(value, _PLAIN) else _member(value)
+        is_plain = isinstance(value, _PLAIN) or (isinstance(value, float) and isfinite(value))
+        members[name] = value if is_plain else _member(value)
     return members
 
 

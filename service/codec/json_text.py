@@ -27,12 +27,11 @@ _SAMPLES = 1 << 10
 """Elements of an array that tell about how many bytes each has as JSON."""
 _SURELY = 0.8
 """The share of the estimated bytes that an answer surely has."""
-_OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 
 
 def dump_json(value: Any) -> bytes:
     """Serialise a value of dicts, lists, arrays and plain values as JSON in UTF-8."""
-    return orjson.dumps(_prepared(value, None), option=_OPTIONS)
+    return orjson.dumps(value, default=_array_text)
 
 
 def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
@@ -50,7 +49,14 @@ def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
         steps = (value[start : start + _PIECE_ITEMS] for start in range(0, len(value), _PIECE_ITEMS))
         return join_small((piece for step in _joined(map(dump_pieces, steps)) for piece in step), limits)
     large: list[Array] = []
-    text = orjson.dumps(_prepared(value, large), option=_OPTIONS)
+
+    def write(item: Any) -> orjson.Fragment | str:
+        if isinstance(item, np.ndarray) and item.size > PIECE_ELEMENTS:
+            large.append(item)
+            return _MARK
+        return _array_text(item)
+
+    text = orjson.dumps(value, default=write)
     if not large:
         return [text]
     if limits is not None and sum(array.nbytes for array in large) > LIGHT_ANSWER_BYTES:
@@ -111,7 +117,7 @@ def _array_pieces(array: Array) -> Iterator[bytes]:
         yield b"]"
         return
     rows = PIECE_ELEMENTS // max(inner, 1)
-    steps = (dump_json(array[start : start + rows]) for start in range(0, len(array), rows))
+    steps = (_array_bytes(array[start : start + rows]) for start in range(0, len(array), rows))
     for pieces in _joined([step] for step in steps):
         yield from pieces
 
@@ -121,18 +127,20 @@ def _estimated_bytes(array: Array) -> float:
     places = np.random.default_rng(array.size).integers(
         0, array.size, _SAMPLES
     )  # equal ones for equal requests
-    return len(dump_json(array.flat[places])) / _SAMPLES * array.size
+    return len(_array_bytes(array.flat[places])) / _SAMPLES * array.size
 
 
-def _prepared(value: Any, large: list[Array] | None) -> Any:
-    """Replace arrays, at any depth, by values that the serialiser takes; put large ones into a list."""
-    if isinstance(value, np.ndarray):
-        if large is not None and value.size > PIECE_ELEMENTS:
-            large.append(value)
-            return _MARK
-        return json_data(value)
-    if isinstance(value, dict):
-        return {key: _prepared(item, large) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_prepared(item, large) for item in value]
-    return value
+def _array_bytes(array: Array) -> bytes:
+    """Return an array as JSON."""
+    return orjson.dumps(json_data(array), option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _array_text(value: Any) -> orjson.Fragment:
+    """Return an array or a number of numpy as JSON.
+
+    Raises:
+        TypeError: the value is neither.
+    """
+    if not isinstance(value, np.ndarray | np.generic):
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+    return orjson.Fragment(_array_bytes(np.asarray(value)))

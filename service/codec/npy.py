@@ -112,7 +112,7 @@ def _shape(text: str, place: str) -> tuple[int, ...]:
     matches = [_DIM.fullmatch(part) for part in parts]
     if len(parts) > _MAX_RANK or not all(matches):
         raise _invalid(place, f"has shape ({text[:80]})", f"at most {_MAX_RANK} whole numbers")
-    return tuple(int(match[1]) for match in matches if match)
+    return tuple([int(match[1]) for match in matches if match])
 
 
 def _invalid(place: str, problem: str, expected: str) -> ServiceError:

@@ -58,7 +58,7 @@ class Limits:
 
         A dimension of 0 counts as 1, because numpy cannot create an empty array whose other dimensions overflow.
         """
-        count = prod(max(dim, 1) for dim in shape)
+        count = prod([max(dim, 1) for dim in shape])
         if count > self.tensor_elements:
             raise too_large("tensor_too_large", place, count, self.tensor_elements, "elements")
 

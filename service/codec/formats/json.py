@@ -81,9 +81,9 @@ class JsonFormat(AnswerFormat):
         started = clock()
         members = {key: dump_pieces(value, limits) for key, value in answer.items() if key != "timing"}
         members["timing"] = [dump_json(complete_timing(answer, received_ns, started, clock()))]
-        if all(len(pieces) == 1 for pieces in members.values()):
-            return [b"{" + b",".join(b"%b:%b" % (dump_json(key), members[key][0]) for key in answer) + b"}"]
-        return join_small(_members(answer, members), limits)
+        if max(map(len, members.values())) > 1:
+            return join_small(_members(answer, members), limits)
+        return [b"{" + b",".join([b'"%b":%b' % (key.encode(), members[key][0]) for key in answer]) + b"}"]
 
     def schema(self) -> JsonSchema:
         """Return the schema of a request."""
