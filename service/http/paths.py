@@ -13,8 +13,7 @@ DOCS_PATHS = frozenset({"/docs", "/openapi.json"})
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing."""
 ADMIN_PATHS = re.compile(
-    r"/v2/repository/models/.*/(load|unload)/?|/v2(/.*)?/(trace/setting|logging)/?|/models/.*/traffic/rollback/?",
-    re.DOTALL,
+    r"/v2/repository/models/.*/(load|unload)/?|/v2(/.*)?/(trace/setting|logging)/?", re.DOTALL
 )
 """Paths where a method that is not for reading changes the server."""
 _RUN_ENDS = ("/infer", ":predict", "/embeddings")
