@@ -1,4 +1,4 @@
-"""The engine: reads PNNX models, builds them once, runs them and tells what every layer did."""
+"""The engine: reads PNNX models, builds them once, runs them and traces every layer."""
 
 from engine import import_time as _import_time  # before all other modules
 from engine import layers as _layers  # registers every layer of the engine

@@ -1,4 +1,4 @@
-"""Finds the arguments of a layer among the operands, attributes and parameters of an operator."""
+"""Binding of a layer's arguments to the operands, attributes and parameters of an operator."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Arguments of layers: a layer function's annotations say what each argument takes.
+"""Arguments of layers: a layer function's annotations declare the type of each argument.
 
 A layer is a plain function with PyTorch's argument names, types and defaults. Its annotations, read once at
 registration, become converters; the same converter serves a parameter from the file at build and an
@@ -55,7 +55,7 @@ class Argument:
 
     Attributes:
         name: as in PyTorch's signature.
-        expected: what it takes, in words, for messages and documentation.
+        expected: the accepted values in words, for messages and documentation.
         takes_tensor: whether a tensor (an operand or an attribute) may be bound to it.
         takes_tensor_list: whether a list with tensors in it may be bound to it.
         takes_quantized: whether a quantized tensor may be bound to it.
@@ -97,7 +97,7 @@ class Argument:
 def read_arguments(
     function: Callable[..., Any], prepare: Callable[..., Any] | None = None
 ) -> tuple[tuple[Argument, ...], bool, bool]:
-    """Read a layer function's signature; that of `prepare` says what the file gives, where there is one.
+    """Read a layer function's signature; `prepare`, if present, declares the parameters in the file.
 
     Their modules must not postpone annotations: they are read as objects.
 
@@ -106,7 +106,7 @@ def read_arguments(
         attributes (`**attributes`).
 
     Raises:
-        SignatureError: an argument's annotation is missing, or none of those that tell what it takes.
+        SignatureError: an argument's annotation is missing or unsupported.
     """
     own = inspect.signature(function).parameters.values()
     given = own if prepare is None else inspect.signature(prepare).parameters.values()
@@ -132,13 +132,13 @@ def _argument(function: Callable[..., Any], parameter: inspect.Parameter) -> Arg
 
 @functools.lru_cache(maxsize=256)  # a few annotations serve the arguments of all layers
 def _taken(annotation: Hashable, members: tuple[Any, ...]) -> dict[str, Any] | None:
-    """Return what an annotation tells of an `Argument`; None if it is none of those that do.
+    """Return the `Argument` fields that an annotation declares; None for an unsupported annotation.
 
     Args:
         annotation: the annotation.
         members: those of a union, in their order: `int | float` equals `float | int`, but a value is tried otherwise.
     """
-    del members  # only so that what is kept is told apart by them
+    del members  # part of the cache key only
     kinds = _members(annotation)
     if not kinds or any(not _is_known(kind) for kind in kinds):
         return None
@@ -222,7 +222,7 @@ _SPELLED_FLOATS = {
     for word in ("inf", "nan")
     for end in ("", ".0")
 }
-"""What the exporter writes where a number is infinite or NaN."""
+"""The exporter's spellings of infinities and NaN."""
 
 
 def _float(value: Any) -> float:

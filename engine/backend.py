@@ -1,4 +1,4 @@
-"""Which backend runs a graph: compiled kernels, or each layer's numpy forward."""
+"""Backends of a graph: compiled kernels, or each layer's numpy forward."""
 
 import importlib.util
 import os
@@ -20,12 +20,12 @@ VARIABLE = "KUIPER_BACKEND"
 
 
 class Backend(Enum):
-    """What runs a graph's layers."""
+    """Backend of a graph's layers."""
 
     NUMPY = "numpy"
     """Every layer's numpy forward."""
     NATIVE = "native"
-    """Compiled kernels; numpy for what they do not know."""
+    """Compiled kernels; numpy for unsupported operators."""
     AUTO = "auto"
     """NATIVE where llvmlite is installed and knows the processor, else NUMPY."""
 
@@ -34,10 +34,10 @@ def choose_backend(wanted: Backend | str | None = None) -> Backend:
     """Return NUMPY or NATIVE.
 
     Args:
-        wanted: what is asked for; None for what the environment says, AUTO where it says nothing.
+        wanted: the requested backend; None for `KUIPER_BACKEND`, AUTO where that is unset.
 
     Raises:
-        BuildError: there is no such backend, or NATIVE is asked for and cannot be had.
+        BuildError: there is no such backend, or NATIVE is requested and unavailable.
     """
     text = wanted.value if isinstance(wanted, Backend) else wanted or os.environ.get(VARIABLE) or "auto"
     try:
@@ -68,7 +68,7 @@ def make_executor(
         plan: makes plans.
         inputs: operand names of the graph's inputs.
         outputs: names of the operands that leave the graph.
-        options: what is the same in all runs.
+        options: options common to all runs.
         content: gives the digest of all that the graph is made of.
     """
     layers = NumpyExecutor(plan, outputs, options.max_run_bytes)
@@ -85,7 +85,9 @@ def make_executor(
         options.threads,
         options.programs_kept,
         verifies=options.verify is not Verify.OFF,
-        marks=VerificationCache(code_store(), content) if options.verify is Verify.LOAD else None,
+        verification_cache=VerificationCache(code_store(), content)
+        if options.verify is Verify.LOAD
+        else None,
         max_seconds=options.max_build_seconds,
         precision=options.precision,
         tolerance=options.tolerance,
@@ -95,7 +97,7 @@ def make_executor(
 
 
 def entry_cache(backend: Backend) -> EntryCache | None:
-    """Return where a backend, NUMPY or NATIVE, keeps weights that it maps; None for nowhere."""
+    """Return the cache of mapped weights of a backend, NUMPY or NATIVE; None for no cache."""
     if backend is Backend.NUMPY:
         return None
     from engine.compiler.emit.entry_files import entry_files  # noqa: PLC0415  # llvmlite takes its time to load
@@ -105,7 +107,7 @@ def entry_cache(backend: Backend) -> EntryCache | None:
 
 
 def weight_quantizer(backend: Backend) -> Callable[[Array], QuantizedWeights]:
-    """Return what makes float32 weights integers: for NATIVE, such that are mapped, and kept for later processes."""
+    """Return the function that quantizes float32 weights; for NATIVE, its results are mapped and cached on disk."""
     if backend is Backend.NUMPY:
         return quantize_weights
     from engine.compiler.emit.quantized_files import quantized_files  # noqa: PLC0415  # as above
@@ -114,7 +116,7 @@ def weight_quantizer(backend: Backend) -> Callable[[Array], QuantizedWeights]:
 
 
 def multiplies_bytes(backend: Backend) -> bool:
-    """Tell whether a backend, NUMPY or NATIVE, has the processor's instructions for products of bytes."""
+    """Return whether a backend, NUMPY or NATIVE, has the processor's instructions for products of bytes."""
     if backend is Backend.NUMPY:
         return False
     from engine.compiler.emit.target import host_target  # noqa: PLC0415  # llvmlite takes its time to load
@@ -126,10 +128,10 @@ def describe_processor(backend: Backend, threads: int) -> str:
     """Return what times of a backend, NUMPY or NATIVE, are times of: a processor, and how many threads of it.
 
     Args:
-        backend: what runs.
+        backend: the backend.
         threads: threads of a run.
     """
-    processor = "numpy layers"
+    processor = "reference implementation"
     if backend is not Backend.NUMPY:
         from engine.compiler.emit.target import host_target  # noqa: PLC0415  # llvmlite takes its time to load
 
@@ -138,10 +140,9 @@ def describe_processor(backend: Backend, threads: int) -> str:
 
 
 def code_folder_in_use() -> Path | None:
-    """Return the folder that compiled code is kept in, for later processes.
+    """Return the cache folder of compiled code.
 
-    None where there is no compiler, where `KUIPER_CACHE` says that nothing is kept, and after a file could not be
-    written.
+    None without a compiler, with caching disabled by `KUIPER_CACHE`, and after a failed write.
     """
     if _obstacle() is not None:
         return None
@@ -151,7 +152,7 @@ def code_folder_in_use() -> Path | None:
 
 
 def _obstacle() -> str | None:
-    """Return what keeps kernels from being compiled, None if nothing does."""
+    """Return why kernels cannot be compiled; None if they can."""
     if importlib.util.find_spec("llvmlite") is None:
         return "llvmlite is not installed"
     from engine.compiler.emit.target import host_target  # noqa: PLC0415  # only now is llvmlite known to be there
@@ -166,7 +167,7 @@ def _obstacle() -> str | None:
 
 @lru_cache(maxsize=1)
 def _let_go_of_llvm() -> None:
-    """Give back what loading LLVM took, once: half of it is not needed again where code is at hand."""
+    """Release the memory of loading LLVM, once: half of it is never used again if code is cached."""
     from engine.compiler.memory.release import release_compiler_memory  # noqa: PLC0415  # as above
 
     release_compiler_memory()

@@ -24,7 +24,7 @@ from engine.quantized import QuantizedTensor
 from engine.registry import Layer
 from engine.requantization import first_of, requantized, requantized_spec, to_real
 from engine.result_choice import Evidence, ResultChoice, check_same, choose
-from engine.results import OPEN_EXTENTS, PARTS, Declared, Traits, declared_specs, kept_results
+from engine.results import PARTS, PLACEHOLDER_EXTENTS, Declared, Traits, declared_specs, kept_results
 from engine.spec import (
     UNKNOWN,
     QuantizedSpec,
@@ -47,9 +47,9 @@ class BoundLayer:
     Attributes:
         layer: the registered layer.
         operator: the operator as the file gives it.
-        warnings: what was taken for granted that the file does not say.
+        warnings: assumptions about what the file does not declare.
         gives_list: whether all of its results are one output, a list.
-        int8: how it computes in 8-bit integers; None where it does not.
+        int8: its int8 computation; None for float32.
         output_scales: for each output, the integers whose numbers it is rounded to, or None; empty where none is.
     """
 
@@ -65,8 +65,8 @@ class BoundLayer:
         Args:
             layer: the layer.
             operator: the operator.
-            declared: the types that the file declares for operands; they tell which of the layer's results the
-                operator's outputs are. None where there is no file: the outputs are the first results.
+            declared: the types that the file declares for operands; they determine which of the layer's results are the
+                operator's outputs. None without a file: the outputs are the first results.
             uses: operand -> name of the result that it is used as; see `engine.result_uses`.
 
         Raises:
@@ -100,7 +100,7 @@ class BoundLayer:
         self._takes_quantized = layer.takes_quantized or self.gathers
 
     def quantize(self, int8: Int8Layer | None, output_scales: Sequence[TensorScale | None]) -> None:
-        """Have the layer compute in integers, or its outputs rounded to what integers stand for; called at build."""
+        """Have the layer compute in integers, or round its outputs to quantized values; called at build."""
         self.int8 = int8
         self.output_scales = tuple(output_scales) if any(output_scales) else ()
 
@@ -109,7 +109,7 @@ class BoundLayer:
 
         Args:
             layer: the layer.
-            arguments: what it takes besides operands, all of it.
+            arguments: all arguments that are no operands.
         """
         bound = copy(self)
         bound.layer, bound._static = layer, dict(arguments)
@@ -121,7 +121,7 @@ class BoundLayer:
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """What `forward` gets in every run: attributes, parameters and defaults, by argument."""
+        """Constant arguments of `forward`: attributes, parameters and defaults, by argument."""
         return self._static
 
     @property
@@ -155,7 +155,7 @@ class BoundLayer:
         return self.rounded(outputs) if self.output_scales else outputs
 
     def unrounded(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
-        """Run the layer as `forward` does, without rounding its outputs to what integers stand for.
+        """Run the layer as `forward` does, without rounding its outputs to quantized values.
 
         Raises:
             LayerError: as `forward`.
@@ -176,7 +176,7 @@ class BoundLayer:
         return self._outputs(result)
 
     def rounded(self, outputs: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Return float32 outputs as the integers that stand for them give them back, where they have a scale."""
+        """Return float32 outputs, quantized and dequantized where they have a scale."""
         pairs = zip(outputs, self.output_scales, strict=True)
         return tuple(
             scale.rounded(output)
@@ -209,8 +209,8 @@ class BoundLayer:
         output = declared.get(self.operator.outputs[0]) if self.operator.outputs else None
         return None if output is None else PNNX_COMPUTE.get(output.dtype)
 
-    def _declared_result(self, declared: Declared, dynamic_extent: int = OPEN_EXTENTS[0]) -> Any:
-        """Return what the shape rule says for inputs of the declared types; None where it refuses them."""
+    def _declared_result(self, declared: Declared, dynamic_extent: int = PLACEHOLDER_EXTENTS[0]) -> Any:
+        """Return the result of the shape rule for inputs of the declared types; None where it rejects them."""
         inputs = declared_specs(self.operator.inputs, declared, dynamic_extent)
         if inputs is None or self.layer.infer is None:
             return UNKNOWN
@@ -220,11 +220,11 @@ class BoundLayer:
             return None
 
     def declared_outputs(self, declared: Declared, dynamic_extent: int) -> tuple[Spec, ...]:
-        """Return what the shape rule says of the outputs for inputs of the declared types, as far as it does.
+        """Return what the shape rule infers of the outputs from inputs of the declared types.
 
         Args:
             declared: operand name -> its declared type.
-            dynamic_extent: what extents are taken as that the file leaves open.
+            dynamic_extent: placeholder size of dynamic axes.
         """
         inputs = declared_specs(self.operator.inputs, declared, dynamic_extent)
         try:
@@ -233,7 +233,7 @@ class BoundLayer:
             return (UNKNOWN,) * len(self.operator.outputs)
 
     def _restore_dtype(self, declared: Declared) -> None:
-        """Give the layer the `dtype` that the exporter leaves out of sums and means: the output's type tells it."""
+        """Give the layer the `dtype` that the exporter omits for sums and means, from the output's declared type."""
         left_out = self._static.get("dtype", ...) is None and "dtype" not in self.operator.params
         dtype = self._declared_dtype(declared)
         if not left_out or dtype is None:
@@ -253,13 +253,13 @@ class BoundLayer:
         names = self.layer.results
         if names is None:
             return ResultChoice(kept_results(result, types) if isinstance(result, tuple) else first)
-        other = self._declared_result(declared, OPEN_EXTENTS[1])
+        other = self._declared_result(declared, PLACEHOLDER_EXTENTS[1])
         known = (result, other) if isinstance(result, tuple) and isinstance(other, tuple) else None
         traits = self._traits(declared) if known is not None else None
         return choose(self.operator, names, Evidence(types, known, traits, uses))
 
     def _is_one_list(self, declared: Declared) -> bool:
-        """Tell whether parts of a tensor that has a type are one output that has none."""
+        """Return whether parts of a tensor that has a type are one output that has none."""
         inputs, outputs = self.operator.inputs, self.operator.outputs
         is_apart = self.operator.type in PARTS and len(outputs) == 1
         return is_apart and declared.get(inputs[0]) is not None and declared.get(outputs[0]) is None
@@ -281,7 +281,7 @@ class BoundLayer:
         return self.layer.multiply_adds(*self._variadic(inputs), outputs=tuple(outputs), **arguments)
 
     def _waits(self, inputs: Sequence[Spec]) -> bool:
-        """Tell whether a number or a list that the layer takes is in a tensor, known only during the run."""
+        """Return whether a number or a list that the layer takes is in a tensor, known only during the run."""
         return any(
             True
             for operand in self._operands

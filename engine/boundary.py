@@ -1,7 +1,7 @@
 """The last line of defence: what an operator of a file makes the engine stumble over becomes an error of the engine.
 
-Layers, shape rules and the compiler check what they are given, and say in words what is wrong with it. What none of
-them foresaw still must not reach a caller as a bare `IndexError`, without the operator that it came from.
+Layers, shape rules and the compiler validate their arguments and describe what is wrong. An unforeseen error must not
+reach a caller as a bare `IndexError` that names no operator.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,9 +18,9 @@ RUN_FAULTS = (
     ArithmeticError,
     MemoryError,
 )
-"""What a layer, or numpy in it, raises on values that it cannot take; anything else is a fault of the layer."""
+"""Errors of a layer, or of numpy in it, on invalid values; anything else is a bug in the layer."""
 BUILD_FAULTS = (*RUN_FAULTS, RuntimeError)
-"""What it raises on parameters that it cannot take, recursion too deep among them."""
+"""Errors of a layer on invalid parameters, including RecursionError."""
 
 
 @contextmanager
@@ -30,12 +30,12 @@ def at_operator(type: str, name: str, doing: str, error: Callable[[str], KuiperE
     Args:
         type: the operator's PNNX type.
         name: its name in the file.
-        doing: what failed, e.g. `cannot be planned`.
+        doing: the failed activity, e.g. `cannot be planned`.
         error: makes the error of its message; what was raised is its cause.
 
     Raises:
         KuiperError: one of `error`, or the engine's own as it was raised; an `ArgumentError`, which names no operator,
-            is worded anew.
+            is reworded.
         MemoryError: there was no memory, which is not the operator's fault.
     """
     place = f"{type} {name}"

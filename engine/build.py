@@ -27,16 +27,16 @@ TYPES_COMPARED = 100
 """Unsupported types that are compared with all known ones to name the nearest; takes a millisecond each."""
 
 
-OPEN_EXTENTS = (1, 16, 64, 224, 640)
-"""What is tried for extents that a file leaves open, to tell whether a graph runs at all."""
+TRIAL_EXTENTS = (1, 16, 64, 224, 640)
+"""Sizes of dynamic axes with which a build checks that a graph runs at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What binding a graph brought to light, a sentence each, in execution order.
+    """Findings of binding a graph, a sentence each, in execution order.
 
     Attributes:
-        assumed: what was taken for granted that the file does not say.
+        assumed: assumptions about what the file does not declare.
         contradictions: where the file declares of an operator's outputs what the operator cannot give.
     """
 
@@ -55,16 +55,16 @@ def bind(
     Args:
         operators: the operators of a graph.
         order: the same in execution order.
-        layers: where layers are looked up.
-        clock: asked before each operator.
+        layers: the layer registry.
+        clock: checked before each operator.
 
     Returns:
-        What was taken for granted that the file does not say, and where it contradicts itself.
+        Assumptions about what the file does not declare, and its contradictions.
 
     Raises:
         UnsupportedOperatorError: some types have no layer; lists all such operators.
         ParameterError: a parameter or attribute is missing or of the wrong kind.
-        BuildError: the file does not say which results of a layer an operator's outputs are.
+        BuildError: it is ambiguous which results of a layer an operator's outputs are.
         BuildTimeoutError: it takes too long.
     """
     _check_supported(operators, layers)
@@ -92,9 +92,9 @@ def refuse_contradictions(
     """Refuse a graph whose file contradicts itself, where that is more than a matter of words.
 
     Args:
-        bound: what binding it brought to light.
-        failures: why the graph does not run on the shapes that the file declares, for several extents in the place of
-            those that it leaves open; None for one on which it runs.
+        bound: findings of binding.
+        failures: why the graph does not run on the shapes that the file declares, one per trial size of the dynamic
+            axes; None for a size on which it runs.
 
     Returns:
         The contradictions that do no harm to a run, as warnings.
@@ -118,14 +118,14 @@ def refuse_contradictions(
 def declared_failures(
     ports: Sequence[Port], plan: Callable[[tuple[TensorSpec, ...]], object]
 ) -> Iterator[KuiperError | None]:
-    """Plan a graph for its declared shapes, several extents in the place of open ones; yield why it fails, or None.
+    """Plan a graph for its declared shapes, with several sizes of dynamic axes; yield each error, or None.
 
     Args:
-        ports: the graph's inputs; nothing is tried where the file does not declare them.
+        ports: the graph's inputs; without declared shapes nothing is checked.
         plan: plans the graph for inputs of given types.
     """
-    is_open = any(None in (port.shape or ()) for port in ports)
-    for extent in OPEN_EXTENTS if is_open else OPEN_EXTENTS[:1]:
+    is_dynamic = any(None in (port.shape or ()) for port in ports)
+    for extent in TRIAL_EXTENTS if is_dynamic else TRIAL_EXTENTS[:1]:
         specs = declared_inputs(ports, extent)
         if specs is None:
             return

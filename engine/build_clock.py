@@ -1,4 +1,4 @@
-"""How long building and compiling may take: whoever has a file that keeps the compiler busy is not to wait for ever."""
+"""Time limit of building and compiling, so that no file keeps the compiler busy for ever."""
 
 import math
 from time import monotonic
@@ -7,14 +7,14 @@ from engine.errors import BuildError, BuildTimeoutError, describe_problem
 
 
 class BuildClock:
-    """Gives up a piece of building that takes too long; asked between operators, and between kernels.
+    """Build timeout, checked between operators and between kernels.
 
     Args:
-        seconds: how long it may take; None for as long as it takes.
-        doing: what is done, for the error: `building`, `planning` or `compiling`.
+        seconds: maximum seconds; None for no limit.
+        doing: the activity, for the error: `building`, `planning` or `compiling`.
 
     Attributes:
-        waited: seconds that the builder gave way to others, which do not count.
+        waited: seconds spent waiting for runs, which do not count.
     """
 
     def __init__(self, seconds: float | None, doing: str) -> None:
@@ -35,7 +35,7 @@ class BuildClock:
         """
         if monotonic() - self._started - self.waited > self._seconds:
             raise BuildTimeoutError(
-                f"{self._doing} was given up at {type} {name}: it takes longer than the {self._seconds:g} seconds "
+                f"{self._doing} timed out at {type} {name}: it takes longer than the {self._seconds:g} seconds "
                 "of max_build_seconds"
             )
 

@@ -1,4 +1,4 @@
-"""What the shape rules of layers check of a tensor, with one wording for each complaint."""
+"""Tensor checks of shape rules, with uniform error messages."""
 
 from collections.abc import Sequence
 
@@ -78,6 +78,6 @@ def check_dtype(name: str, spec: TensorSpec | None, input: TensorSpec) -> None:
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Tell whether an array of `shape` can be added to one of `target` without changing the latter's shape."""
+    """Return whether an array of `shape` can be added to one of `target` without changing the latter's shape."""
     trailing = target[len(target) - len(shape) :]
     return len(shape) <= len(target) and all(a in (1, b) for a, b in zip(shape, trailing, strict=True))

@@ -1,4 +1,4 @@
-"""What a graph is made of, as a digest: two graphs of equal digests compute the same."""
+"""Content digest of a graph: two graphs of equal digests compute the same."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -21,14 +21,14 @@ def delayed_digest(
 
 
 def content_digest(operators: Iterable[RuntimeOperator], *options: object) -> str:
-    """Return the SHA-256 of all that a model's files say of its operators, weights included, as hexadecimal digits.
+    """Return the SHA-256 of a model's operators and weights, as hexadecimal digits.
 
     It is taken of what was read, not of the files, which may be others by now. Weights count by the digest of the
     archive that they were read from, where that is known.
 
     Args:
         operators: all operators of the graph, in file order.
-        options: what besides decides what they compute, or how exactly; their `repr` has to tell all of it.
+        options: other options that affect the results or their precision; their `repr` must include all of it.
     """
     digest = hashlib.sha256(repr(options).encode())
     for operator in operators:

@@ -7,7 +7,7 @@ from engine.dtypes import PNNX_COMPUTE, pnnx_name
 from engine.errors import describe_problem
 from engine.pnnx import TensorType
 from engine.pnnx.tensor_type import format_tensor_type
-from engine.results import OPEN_EXTENTS, Declared, fits
+from engine.results import PLACEHOLDER_EXTENTS, Declared, fits
 from engine.spec import Spec, TensorSpec
 
 _KINDS = {"u": "i"}
@@ -15,7 +15,7 @@ _KINDS = {"u": "i"}
 
 
 def missing_types(layer: BoundLayer, declared: Declared) -> dict[str, TensorType]:
-    """Return types of a layer's outputs that the file does not declare, as far as its shape rule tells them.
+    """Return types of a layer's outputs that the file does not declare, as far as its shape rule infers them.
 
     Args:
         layer: the layer.
@@ -24,7 +24,7 @@ def missing_types(layer: BoundLayer, declared: Declared) -> dict[str, TensorType
     names = layer.operator.outputs
     if all(declared.get(name) is not None for name in names):
         return {}
-    one, two = (layer.declared_outputs(declared, extent) for extent in OPEN_EXTENTS)
+    one, two = (layer.declared_outputs(declared, extent) for extent in PLACEHOLDER_EXTENTS)
     found = {name: _common_type(*specs) for name, *specs in zip(names, one, two, strict=True)}
     return {name: known for name, known in found.items() if known is not None and declared.get(name) is None}
 
@@ -45,7 +45,7 @@ class Contradiction:
 
     @property
     def is_of_kind(self) -> bool:
-        """Whether one are whole numbers, say, and the other fractions: then the operator is not the one meant."""
+        """Whether the dtypes are of different kinds, as of integers and floats: then it is a different operator."""
         dtypes = [PNNX_COMPUTE[each.dtype] for each in (self.given, self.known) if each.dtype != "null"]
         return len({_KINDS.get(dtype.kind, dtype.kind) for dtype in dtypes}) > 1
 
@@ -59,17 +59,17 @@ class Contradiction:
 def find_contradiction(layer: BoundLayer, declared: Declared) -> Contradiction | None:
     """Find an output that the file declares as a layer cannot give it.
 
-    An extent that the file leaves open may be any; so may one that depends on extents that the inputs leave open.
+    A dynamic extent matches any; so does one that depends on dynamic extents of the inputs.
 
     Args:
         layer: the layer.
         declared: operand name -> its type.
     """
     names = layer.operator.outputs
-    one = layer.declared_outputs(declared, OPEN_EXTENTS[0])
+    one = layer.declared_outputs(declared, PLACEHOLDER_EXTENTS[0])
     if all(fits(spec, declared.get(name)) for name, spec in zip(names, one, strict=True)):
         return None
-    two = layer.declared_outputs(declared, OPEN_EXTENTS[1])
+    two = layer.declared_outputs(declared, PLACEHOLDER_EXTENTS[1])
     for name, *specs in zip(names, one, two, strict=True):
         given, known = _common_type(*specs), declared.get(name)
         if given is not None and known is not None and not _may_be(given, known):
@@ -87,7 +87,7 @@ def _may_be(given: TensorType, known: TensorType) -> bool:
 
 
 def _common_type(one: Spec, two: Spec) -> TensorType | None:
-    """Return the type of a tensor, open where its specs for two open extents differ."""
+    """Return the type of a tensor, dynamic where its specs for two placeholder extents differ."""
     if type(one) is not TensorSpec or type(two) is not TensorSpec or one.rank != two.rank:
         return None
     name = pnnx_name(one.dtype)

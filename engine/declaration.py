@@ -1,4 +1,4 @@
-"""What a file says of an operator's inputs: which arguments they are, and which are shared weights."""
+"""Declared inputs of an operator: which arguments they are, and which are shared weights."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from engine.pnnx import Operator
 from engine.results import Declared
 
 _ONNX_NAMES = {"initial_h": "hx", "initial_c": "cx"}
-"""What the exporter calls inputs that it takes from an ONNX file -> their names in PyTorch."""
+"""The exporter's names of inputs from an ONNX file -> their names in PyTorch."""
 
 
 def argument_names(operator: Operator) -> dict[str, str]:

@@ -33,7 +33,7 @@ PNNX_COMPUTE: dict[str, np.dtype[Any]] = PNNX_STORAGE | {
     "c32": np.dtype("<c8"),
     "bf16": np.dtype("<f4"),
 }
-"""PNNX type name -> numpy dtype that stands for it during a run."""
+"""PNNX type name -> numpy dtype of its values during a run."""
 
 _TORCH_NAMES: dict[str, str] = {
     "f32": "torch.float torch.float32",

@@ -23,7 +23,7 @@ class DynamicAxes:
     def split(self, inputs: Sequence[TensorSpec]) -> tuple[tuple[TensorSpec, ...], int] | None:
         """Return what inputs have in common with those of other lengths, and their length.
 
-        None where no axis is open, or the axes are not equally long.
+        None without dynamic axes, or if their lengths differ.
         """
         if not self.by_input:
             return None
@@ -43,20 +43,20 @@ class DynamicAxes:
         )
 
 
-NO_OPEN_AXES = DynamicAxes()
-"""Those of a graph whose inputs have no length in common that varies."""
+NO_DYNAMIC_AXES = DynamicAxes()
+"""The axes of a graph without a common dynamic length."""
 
 
 def dynamic_axes(ports: Sequence[Port]) -> DynamicAxes:
-    """Return the open axes of a graph's inputs: those that the file leaves open, the first axis left out.
+    """Return the dynamic axes of a graph's inputs, except the first axis.
 
-    The first axis counts rows, which are dealt with in other ways.
+    The first axis is the batch, which is handled separately.
     """
     shapes = [port.shape for port in ports]
     if any(shape is None or len(shape) > _MOST_RANK for shape in shapes):
-        return NO_OPEN_AXES
+        return NO_DYNAMIC_AXES
     axes = tuple(
         tuple(axis for axis, extent in enumerate(shape or ()) if extent is None and axis > 0)
         for shape in shapes
     )
-    return DynamicAxes(axes) if any(axes) else NO_OPEN_AXES
+    return DynamicAxes(axes) if any(axes) else NO_DYNAMIC_AXES

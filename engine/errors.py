@@ -6,17 +6,17 @@ KuiperError
 │   ├── ParamError                names the file and the line
 │   └── ArchiveError              names the file and the entry
 ├── GraphError                    operators and operands do not link up
-├── BuildError                    the graph is sound, but cannot be run
+├── BuildError                    the graph is well-formed, but cannot run
 │   ├── UnsupportedOperatorError  lists every operator without a layer
 │   ├── ParameterError            names operator, parameter and what was expected
 │   ├── BuildTimeoutError         building or compiling took longer than it may
 │   └── QuantizationError         names the file of an int8 model's scales, and the key
 ├── ExpressionError               prints the expression with a caret
-├── SignatureError                a layer's function does not say what its arguments take
-├── StateError                    called too early: says what to call
+├── SignatureError                a layer's function has a missing or unsupported annotation
+├── StateError                    called too early; the message names the call to make first
 ├── InputError                    what a caller passed to a run does not fit
 ├── LayerError                    a layer cannot run on what reached it
-├── CompileError                  the compiler failed at an operator; the numpy layers run instead
+├── CompileError                  the compiler failed at an operator; the reference implementation runs instead
 └── RunStoppedError               a run was stopped before its next layer
 """
 
@@ -134,7 +134,7 @@ class QuantizationError(BuildError):
 
 
 class SignatureError(KuiperError):
-    """The function of a layer cannot be registered: an annotation does not say what an argument takes."""
+    """The function of a layer cannot be registered: an annotation is missing or unsupported."""
 
 
 class ExpressionError(KuiperError):
@@ -171,7 +171,7 @@ class ArgumentError(LayerError):
     The graph catches it and raises a `LayerError` that names the operator and the operand.
 
     Attributes:
-        argument: the layer's own name for what is wrong, e.g. `weight`.
+        argument: the layer's name of the wrong argument, e.g. `weight`.
     """
 
     def __init__(self, argument: str, problem: str, expected: str | None = None) -> None:
@@ -182,7 +182,7 @@ class ArgumentError(LayerError):
 
 
 class CompileError(KuiperError):
-    """The compiler failed at an operator. Nobody who runs a graph sees it: the numpy layers run instead."""
+    """The compiler failed at an operator. Runs never raise it: they fall back to the reference implementation."""
 
 
 class RunStoppedError(KuiperError):

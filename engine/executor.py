@@ -1,4 +1,4 @@
-"""What runs a built graph: the interface that numpy layers and compiled programs have in common."""
+"""Executor of a built graph: the common interface of the reference implementation and compiled programs."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from engine.compilation import Compilation
 from engine.dtypes import Array
-from engine.dynamic_axes import NO_OPEN_AXES, DynamicAxes
+from engine.dynamic_axes import NO_DYNAMIC_AXES, DynamicAxes
 from engine.errors import BuildError
 from engine.footprint import Footprint
 from engine.plan import MAX_RUN_BYTES, Plan
@@ -20,28 +20,28 @@ MAX_THREADS = 1024
 """Threads that may share a run; each has scratch memory of its own."""
 
 PROGRAMS_KEPT = 32
-"""Programs kept per graph by default, one per combination of input shapes."""
+"""Default size of a graph's program cache, one program per combination of input shapes."""
 
 InputSpecs: TypeAlias = tuple[TensorSpec, ...]
 """Shape and dtype of each input of a graph, in their order."""
 
 Planner: TypeAlias = Callable[[InputSpecs], Plan]
-"""Makes the plan of a run on such inputs, or returns the one that it made before."""
+"""Returns the plan of a run on such inputs, cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorOptions:
-    """What is the same in all runs of a graph.
+    """Options common to all runs of a graph.
 
     Attributes:
         threads: threads that share a run's compiled kernels.
-        max_run_bytes: how much the tensors alive at once in a run may take.
-        programs_kept: compiled programs that are kept.
-        verify: when a program is compared with the numpy layers.
-        max_build_seconds: how long compiling a program may take; None for as long as it takes.
-        precision: what kernels round the operands of products to.
+        max_run_bytes: maximum bytes of live tensors in a run.
+        programs_kept: maximum compiled programs in the cache.
+        verify: when a program is compared with the reference implementation.
+        max_build_seconds: maximum compile time of a program in seconds; None for no limit.
+        precision: precision of matrix products.
         tolerance: loss that `AUTO` may take.
-        dynamic_axes: which axes of the inputs vary together.
+        dynamic_axes: the dynamic axes of the inputs.
 
     Raises:
         BuildError: that number of threads or programs makes no sense.
@@ -54,7 +54,7 @@ class ExecutorOptions:
     max_build_seconds: float | None = None
     precision: Precision = Precision.F32
     tolerance: float = LOSS_TOLERATED
-    dynamic_axes: DynamicAxes = NO_OPEN_AXES
+    dynamic_axes: DynamicAxes = NO_DYNAMIC_AXES
 
     def __post_init__(self) -> None:
         if not 1 <= self.threads <= MAX_THREADS:
@@ -64,10 +64,10 @@ class ExecutorOptions:
 
 
 class RunOptions(NamedTuple):
-    """What a caller asks of one run.
+    """Options of one run.
 
     Attributes:
-        level: how much to record.
+        level: the trace level.
         capture: names of operands whose values to return.
         stop: called before each layer; a text stops the run.
         waits: whether the run waits until a program for its shapes is compiled and verified.
@@ -80,18 +80,18 @@ class RunOptions(NamedTuple):
 
 
 class Executor(Protocol):
-    """Runs a built graph. Safe to use from any number of threads at once."""
+    """Runs a built graph. Thread-safe."""
 
     def run(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
         """Run the graph on arrays by operand name, in the order of its inputs.
 
         Raises:
             LayerError: a layer cannot run on what reached it.
-            RunStoppedError: the stop check asked for it.
+            RunStoppedError: the stop check stopped the run.
         """
 
     def prepare(self, inputs: InputSpecs) -> Footprint | None:
-        """Do what can be done before the first run on such inputs; None where nothing of it is compiled.
+        """Prepare runs on such inputs; None if nothing is compiled.
 
         Raises:
             LayerError: a layer cannot run on the shapes that would reach it.
@@ -99,10 +99,10 @@ class Executor(Protocol):
         """
 
     def is_compiled(self, inputs: InputSpecs) -> bool:
-        """Tell whether a program for such inputs is at hand; asking counts as using it."""
+        """Return whether a program for such inputs is cached; the call counts as a use of it."""
 
     def observable(self, inputs: InputSpecs) -> Mapping[str, str]:
-        """Tell, for each operand, at which operand it can be seen in a run on such inputs.
+        """Return, for each operand, the operand at which a run on such inputs can observe it.
 
         Raises:
             LayerError: a layer cannot run on the shapes that would reach it.
@@ -110,11 +110,11 @@ class Executor(Protocol):
 
     @property
     def compilation(self) -> Compilation:
-        """What was compiled so far, and what may be."""
+        """Numbers of compiled and waiting programs."""
 
     @property
     def verification(self) -> Verification:
-        """What came of comparing compiled programs with the numpy layers so far."""
+        """Results so far of comparing compiled programs with the reference implementation."""
 
     @property
     def precisions(self) -> Mapping[str, Precision]:

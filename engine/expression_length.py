@@ -1,4 +1,4 @@
-"""How much text of expressions a graph holds: bounded before anything reads them.
+"""Limit of the text of a graph's expressions, checked before they are parsed.
 
 Every node of an expression is a Python object, and each is visited several times while a graph is built and compiled.
 """

@@ -1,11 +1,11 @@
-"""What a compiled program takes of a machine."""
+"""Memory footprint of a compiled program."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """What a compiled program takes.
+    """Memory footprint of a compiled program.
 
     Attributes:
         arena_bytes: bytes of intermediate tensors of one run, laid out by lifetime.

@@ -48,16 +48,17 @@ class RuntimeGraph:
     Args:
         param_path: the `.param` file.
         bin_path: the `.bin` file; by default the one beside `param_path`, whose name may have `.pnnx` more or less.
-        layers: where layers are looked up; by default the engine's own registry.
-        max_run_bytes: how much the tensors alive at once in a run may take, inputs and outputs among them. A run
+        layers: the layer registry; by default the engine's own registry.
+        max_run_bytes: maximum bytes of live tensors in a run, inputs and outputs included. A run
             that would need more is refused before it allocates anything, as far as shapes do not depend on data.
-        backend: what runs the layers; by default what `KUIPER_BACKEND` says, `auto` where it says nothing.
+        backend: what runs the layers; by default `KUIPER_BACKEND`, `auto` if unset.
         threads: threads that share one run's compiled kernels, 1 to 1024.
-        programs_kept: compiled programs that are kept, at least 1: those used last, one per combination of shapes.
-        verify: when a compiled program is compared with the numpy layers; one that differs is not used.
-        max_build_seconds: how long building the graph, and planning and compiling it for some shapes, may each take.
-        precision: what compiled kernels round the operands of products to; numpy layers compute in float32, or int8.
-        quantization: what of the model `int8` computes in integers; by default what the file beside it says.
+        programs_kept: maximum compiled programs in the cache (LRU), at least 1; one per combination of shapes.
+        verify: when a compiled program is compared with the reference implementation; one that differs is not used.
+        max_build_seconds: maximum seconds of building, and of planning and compiling for one combination of shapes.
+        precision: precision of matrix products in compiled kernels; the reference implementation computes in float32 or
+            int8.
+        quantization: quantization of the precision `int8`; by default the file beside the model.
         tolerance: for `auto`, the loss that speed may cost, 0 to 1: the largest of |y - y32| / |y32| over outputs.
 
     Raises:
@@ -110,7 +111,7 @@ class RuntimeGraph:
         return self._state
 
     def init(self) -> None:
-        """Read the files, link operators and operands, and order them; nothing where that is done.
+        """Read the files, link operators and operands, and order them; no-op if that is done.
 
         Raises:
             PnnxError: a file is not what PNNX writes.
@@ -128,10 +129,10 @@ class RuntimeGraph:
         Raises:
             UnsupportedOperatorError: some types have no layer; lists all such operators.
             ParameterError: a parameter or attribute is missing or of the wrong kind.
-            BuildError: the file does not say which results of a layer an operator's outputs are, or declares of outputs
-                what their operator cannot give, and the graph does not run on its declared shapes.
+            BuildError: it is ambiguous which results of a layer an operator's outputs are, or the file declares outputs
+                that their operator cannot compute, and the graph does not run on its declared shapes.
             BuildTimeoutError: it takes longer than `max_build_seconds`.
-            QuantizationError: the file that says how the model computes in int8 is missing, or not what it has to be.
+            QuantizationError: the model's quantization file is missing or malformed.
             PnnxError, GraphError: as `init()`, which is called first where it was not.
         """
         if self._state is GraphState.COMPLETE:
@@ -179,17 +180,19 @@ class RuntimeGraph:
         stop: StopCheck | None = None,
         waits: bool = True,
     ) -> RunResult:
-        """Run the graph and tell what happened inside.
+        """Run the graph and return a trace.
 
-        Captured operands and statistics are those of the program that serves, stopped where a tensor is whole. Those
-        that are fused come from a run of numpy layers on the same inputs; `RunResult.captured_by` tells which.
+        Captured operands and statistics are those of the live compiled program, paused when a tensor is complete. Those
+        of fused operators come from a run of the reference implementation on the same inputs; see
+        `RunResult.captured_by`.
 
         Args:
             inputs: as for `forward`.
             trace: how much to record: `off`, `on` or `statistics`.
             capture: names of operands whose values to return.
             stop: called before each layer; a text stops the run.
-            waits: whether a run on new shapes waits for the compiler; else numpy layers run until that is done.
+            waits: whether a run on new shapes waits for the compiler; else the reference implementation runs until
+                compilation is done.
 
         Raises:
             StateError, InputError, LayerError: as `forward`; InputError also for an unknown operand or trace level.
@@ -204,7 +207,7 @@ class RuntimeGraph:
     def prepare(self, inputs: Sequence[TensorSpec]) -> Footprint | None:
         """Plan and compile for inputs of these shapes and dtypes now, so that the first run on them does not have to.
 
-        Returns what the compiled plan takes; None where nothing of it is compiled.
+        Returns the memory of the compiled plan; None if nothing is compiled.
 
         Raises:
             StateError, InputError, LayerError: as `plan`.
@@ -215,7 +218,7 @@ class RuntimeGraph:
         return executor.prepare(tuple(inputs))
 
     def observable(self, inputs: Sequence[TensorSpec]) -> Mapping[str, str]:
-        """Tell at which operand each operand of a run on inputs of these shapes and dtypes can be seen.
+        """Return, for each operand, the operand at which a run on inputs of these shapes and dtypes can observe it.
 
         Returns:
             Operand name -> its own name; of one that never leaves a kernel's registers, that of the kernel's result.
@@ -228,22 +231,22 @@ class RuntimeGraph:
         return executor.observable(tuple(inputs))
 
     def is_compiled(self, inputs: Sequence[TensorSpec]) -> bool:
-        """Tell whether a run on such inputs would use a compiled program now; StateError where it is not built."""
+        """Return whether a run on such inputs would use a compiled program now; StateError where it is not built."""
         return self._built().is_compiled(tuple(inputs))
 
     @property
     def compilation(self) -> Compilation:
-        """What was compiled so far, and what may be."""
+        """Numbers of compiled and waiting programs."""
         return self._executor.compilation if self._executor is not None else Compilation()
 
     @property
     def verification(self) -> Verification:
-        """What came of comparing compiled programs with the numpy layers so far."""
+        """Results so far of comparing compiled programs with the reference implementation."""
         return self._executor.verification if self._executor is not None else Verification()
 
     @property
     def precision(self) -> Precision:
-        """What the graph was asked to compute in; `precisions` tells what it does."""
+        """The requested precision; `precisions` has the actual ones."""
         return self._options.precision
 
     @property
@@ -283,16 +286,16 @@ class RuntimeGraph:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that determines the results, weights too, as hexadecimal digits; taken anew at each call."""
+        """SHA-256 of all that determines the results, weights included, in hexadecimal; computed at each call."""
         self._need(GraphState.COMPLETE, "build()")
         return self._digest()
 
     @property
     def waits_for_nothing(self) -> bool:
-        """Whether runs whose program is at hand take no longer than their arithmetic.
+        """Whether runs with a cached program take no longer than their arithmetic.
 
-        Not where a layer was registered beside the engine's, which may do what it likes, nor where the memory of the
-        process is limited, so that runs wait while something is compiled.
+        False with custom layers, which may do anything, and if the process has a memory limit, as runs then wait for
+        the compiler.
         """
         found = (self._registry.find(operator.type) for operator in self.operators)
         own = (layer is None or (layer.forward.__module__ or "").startswith("engine.") for layer in found)
@@ -324,7 +327,7 @@ class RuntimeGraph:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was taken for granted at build that the files do not say, and doubts about int8, a sentence each."""
+        """Warnings of the build: assumptions about what the files do not declare, and doubts about int8."""
         self._need(GraphState.COMPLETE, "build()")
         return self._warnings
 

@@ -1,4 +1,4 @@
-"""What compiled kernels use of the processor that this process runs on."""
+"""Processor features of this machine that compiled kernels use."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class Host:
         vectors: name of its vector instructions.
         lanes: float32 numbers in a vector.
         registers: number of its vector registers.
-        instructions: what it has besides: `FMA`, `bf16`, `AMX`.
+        instructions: other features: `FMA`, `bf16`, `AMX`.
         llvm: versions of LLVM and of its binding.
     """
 
@@ -28,7 +28,7 @@ def describe_host() -> Host | None:
     """Return what the compiler has to work with; None where numpy runs all layers.
 
     Raises:
-        BuildError: the environment asks for a backend that cannot be had.
+        BuildError: the environment requests an unavailable backend.
     """
     if choose_backend() is Backend.NUMPY:
         return None

@@ -1,4 +1,4 @@
-"""Parameters of an operator that its layer does not know: they have no effect, and a warning says so."""
+"""Unknown parameters of an operator: they have no effect, and cause a warning."""
 
 from collections.abc import Iterator
 
@@ -17,14 +17,14 @@ _OF_TRAINING_OR_MEMORY = (
     "scale_grad_by_freq sparse copy memory_format non_blocking generator training inplace"
 )
 _HARMLESS = frozenset((*_TOLD_BY_WEIGHTS.split(), *_OF_TRAINING_OR_MEMORY.split(), PARAMETER))
-"""Parameters that change nothing: shapes of weights tell them too, or they are about training or memory."""
+"""Parameters without effect: redundant with the shapes of weights, or about training or memory."""
 
 _NOTHING = (None, False, 0.0)
-"""Values by which a parameter asks for nothing."""
+"""Values that disable a parameter."""
 
 
 def ignored(layer: Layer, operator: Operator) -> Iterator[str]:
-    """Yield a warning for each parameter that a layer does not know, unless it is known to change nothing."""
+    """Yield a warning for each parameter that a layer does not know, unless it is known to have no effect."""
     if layer.variadic:
         return
     known = {argument.name for argument in layer.arguments}

@@ -1,4 +1,4 @@
-"""What layers check of a tensor of indices, with one wording for each complaint."""
+"""Checks of index tensors, with uniform error messages."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def check_range(index: Array, size: int) -> None:
 
 
 def check_fits(index: TensorSpec, shape: tuple[int, ...], dim: int | None, owner: str) -> None:
-    """Check that an index of as many dimensions is nowhere larger than a shape, but for dimension `dim`.
+    """Check that an index of as many dimensions is not larger than a shape, except in dimension `dim`.
 
     Raises:
         ArgumentError: it has another number of dimensions, or is larger.

@@ -1,4 +1,4 @@
-"""Lets the bound layers of a graph compute in 8-bit integers, as a quantization says."""
+"""Applies a quantization to the bound layers of a graph: computation in 8-bit integers."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,13 +19,13 @@ CONVOLUTIONS = ("nn.Conv1d", "nn.Conv2d", "F.conv1d", "F.conv2d")
 LINEARS = ("nn.Linear", "F.linear")
 """Types of linear layers that may be."""
 Quantizer = Callable[[Array], QuantizedWeights]
-"""Makes float32 weights integers; raises BuildError where they cannot be."""
+"""Quantizes float32 weights; raises BuildError if that is impossible."""
 WORD_CHANNELS = 4
 """Channels that are multiplied together: groups of channels have a multiple of them, or one."""
 
 
 def may_be_int8(operator: RuntimeOperator) -> bool:
-    """Tell whether an operator may be computed in integers: it is one of the engine's own, with constant weights.
+    """Return whether an operator may be computed in integers: it is one of the engine's own, with constant weights.
 
     Weights that modules share, which the exporter gives as an operand as well, stay in float32.
     """
@@ -54,10 +54,10 @@ def apply_quantization(
     operands: Mapping[str, RuntimeOperand],
     quantize: Quantizer = quantize_weights,
 ) -> tuple[str, ...]:
-    """Let the bound layers of a graph compute as a quantization says.
+    """Apply a quantization to the bound layers of a graph.
 
     Args:
-        quantization: what is computed in integers.
+        quantization: the quantization.
         order: the operators, bound.
         operands: the operands by name.
         quantize: makes weights integers.
@@ -82,7 +82,7 @@ def apply_quantization(
             )
     bound = [(operator, operator.layer) for operator in order if operator.layer is not None]
     int8_layers = [_int8_layer(quantization, operator, layer, quantize) for operator, layer in bound]
-    # only now that all of it is known to fit: a graph that may do without a quantization has nothing of it otherwise
+    # only after all of it is checked: a graph with an optional quantization has all of it or none
     for (operator, layer), int8 in zip(bound, int8_layers, strict=True):
         layer.quantize(int8, tuple(quantization.tensors.get(operand.name) for operand in operator.outputs))
     return tuple(

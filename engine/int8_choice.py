@@ -14,7 +14,7 @@ from engine.quantization.sidecar import read_sidecar, sidecar_path
 from engine.quantized_binding import compute_in_integers
 
 Choice = tuple[Quantization | None, ExecutorOptions, tuple[str, ...]]
-"""A quantization, None for none; the options of the graph's executor then; and what is to be said of the choice."""
+"""A quantization, None for none; the executor options that follow from it; and warnings about the choice."""
 
 
 def choose_quantization(
@@ -26,20 +26,20 @@ def choose_quantization(
 ) -> Choice:
     """Return what a graph computes in integers, and let its layers do so; kernels do those that PyTorch quantized.
 
-    `INT8` does as it is given, or as the file beside the model says. `AUTO` does so where there is such a file, the
-    error that was measured when it was made is tolerated, and the processor has instructions for products of bytes;
-    but not where another precision was faster when the file was made, on such a processor and as many threads.
+    `INT8` uses the given one, or the file beside the model. `AUTO` does so if there is such a file, its measured error
+    is within the accuracy budget, and the processor has instructions for products of bytes; but not where another
+    precision was faster when the file was made, on such a processor and as many threads.
 
     Args:
-        given: what the caller gave; None for the file beside the model.
-        options: of the graph.
-        backend: what runs it, NUMPY or NATIVE.
+        given: the caller's quantization; None for the file beside the model.
+        options: options of the graph.
+        backend: NUMPY or NATIVE.
         files: the `.param` file and the `.bin` file.
         linked: the graph, its operators bound.
 
     Raises:
-        QuantizationError: `INT8` was asked for, and the file is missing or not what it has to be.
-        BuildError: `INT8` was asked for, and the quantization does not fit the graph.
+        QuantizationError: `INT8` was requested, and the file is missing or malformed.
+        BuildError: `INT8` was requested, and the quantization does not fit the graph.
     """
     if options.precision is Precision.INT8:
         found = given or read_sidecar(*files)
@@ -58,7 +58,7 @@ def choose_quantization(
 def _choose_measured(
     options: ExecutorOptions, backend: Backend, files: tuple[Path, Path], linked: LinkedGraph
 ) -> Choice:
-    """Choose the quantization in the file beside the model where `AUTO` does; otherwise none."""
+    """Choose the quantization in the file beside the model if `AUTO` does; otherwise None."""
     if options.precision is not Precision.AUTO or not sidecar_path(files[0]).exists():
         return None, options, ()
     try:
@@ -75,6 +75,6 @@ def _choose_measured(
 
 
 def _was_slower(quantization: Quantization, processor: str) -> bool:
-    """Tell whether int8 is known to be slower than another precision on a processor."""
+    """Return whether int8 is known to be slower than another precision on a processor."""
     runs = None if quantization.figures is None else quantization.figures.runs
     return runs is not None and runs.processor == processor and not runs.is_int8_fastest

@@ -16,9 +16,9 @@ def create_layer(
         (y,) = relu.forward([x])
 
     Args:
-        operator: the operator, with the operands that it takes and gives, its parameters and its attributes; one of a
-            graph also tells the types that its file declares for them.
-        layers: where its type is looked up; by default the engine's own registry.
+        operator: the operator, with the operands that it takes and gives, its parameters and its attributes; in a
+            graph, also the types that the file declares for them.
+        layers: the layer registry; by default the engine's own registry.
 
     Returns:
         The layer: `forward` takes one array for each input and returns one for each output.

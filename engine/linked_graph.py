@@ -1,4 +1,4 @@
-"""What the files of a model become before its operators have layers: operators and operands, linked and in order."""
+"""Linked graph of a model's files, before binding: operators and operands in topological order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

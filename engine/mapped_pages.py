@@ -12,9 +12,9 @@ import numpy as np
 from engine.dtypes import Array
 
 _LEAST_BYTES = 1 << 16
-"""Bytes below which it is not worth asking the system."""
+"""Minimum bytes for a system call to pay off."""
 _PIECE_BYTES = 1 << 21
-"""Bytes of a mapped file that are read before they are let go of."""
+"""Bytes of a mapped file that are read before their pages are released."""
 _mapped: "WeakSet[mmap.mmap]" = WeakSet()
 _lock = Lock()
 
@@ -41,9 +41,9 @@ def let_go_of_all() -> None:
 
 
 def let_go(data: Array | memoryview) -> None:
-    """Let the system take back the memory of the mapped file that bytes lie in; what is read again comes back.
+    """Release the pages of a mapped file that hold bytes (`madvise`); they are faulted in again when read.
 
-    Does nothing where they lie in memory of the process's own, or are few.
+    No-op for private memory, or few bytes.
     """
     if data.nbytes < _LEAST_BYTES:
         return
@@ -56,14 +56,14 @@ def let_go(data: Array | memoryview) -> None:
 
 
 def in_pieces(data: memoryview) -> Iterator[memoryview]:
-    """Yield bytes piece by piece, each let go of when the next is asked for: no more than one of them takes memory."""
+    """Yield bytes piece by piece, and release the pages of each at the next: at most one of them takes memory."""
     for first in range(0, data.nbytes, _PIECE_BYTES):
         yield data[first : first + _PIECE_BYTES]
         let_go(data)
 
 
 def checksum_of(data: memoryview) -> int:
-    """Return the CRC-32 of bytes, which are let go of."""
+    """Return the CRC-32 of bytes, and release their pages."""
     checksum = 0
     for piece in in_pieces(data):
         checksum = zlib.crc32(piece, checksum)

@@ -1,4 +1,4 @@
-"""Which files of a folder are a model: a `.param` and a `.bin`, or such a pair in each of several version folders.
+"""Model files of a folder: a `.param` and a `.bin`, or such a pair in each of several version folders.
 
 models/digits/digits.param, digits.bin                  one model, version 1
 models/resnet/1/…, models/resnet/2/…, model.toml        two versions, each a .param and a .bin
@@ -20,7 +20,7 @@ _MOST_LISTED = 8
 _VERSION = re.compile(r"[0-9]+")
 _SOUND_VERSION = re.compile(r"[1-9][0-9]{0,17}")
 _EXPORTER = ".pnnx"
-"""What the exporter puts into the names of both files; those who rename one of them leave it in the other."""
+"""The exporter's infix in the names of both files; a renamed file may lack it."""
 _CONVERTED = {
     ".pt": "pnnx {name} 'inputshape=[1,3,224,224]'",
     ".pth": "load it in PyTorch, save it by torch.jit.trace(…).save('{stem}.pt'), then run pnnx {stem}.pt",
@@ -54,7 +54,7 @@ def find_files(folder: Path) -> ModelFiles:
     exporter writes them beside its own files, in another format.
 
     Raises:
-        ModelFilesError: the folder does not hold exactly one pair; says what it holds instead, and what to do.
+        ModelFilesError: the folder does not hold exactly one pair; the message lists its files and a fix.
         OSError: the folder cannot be read.
     """
     params, bins = _param_files(folder), _bin_files(folder)
@@ -179,7 +179,7 @@ def _numeric_folders(folder: Path) -> list[Path]:
 
 
 def _is_number(folder: Path) -> bool:
-    """Tell whether a folder is called by a number, as those of versions are."""
+    """Return whether a folder is called by a number, as those of versions are."""
     return _VERSION.fullmatch(folder.name) is not None
 
 

@@ -1,4 +1,4 @@
-"""How deep tuples and lists nest in a graph, and how much they hold: bounded before anything walks them.
+"""Limits of the nesting and size of tuples and lists in a graph, checked before they are traversed.
 
 Twenty tuples that hold the one before twice have a million members, though each takes a line of the file.
 """

@@ -1,4 +1,4 @@
-"""Runs a graph layer by layer, each by its numpy forward."""
+"""Executor of the reference implementation: layer by layer, each by its numpy forward."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,12 +13,12 @@ from engine.verification import Verification
 
 
 class NumpyExecutor:
-    """Runs the numpy layers of a graph; see `engine.executor.Executor`.
+    """Runs a graph by the reference implementation; see `engine.executor.Executor`.
 
     Args:
         plan: makes plans.
         outputs: names of the operands that leave the graph.
-        max_run_bytes: how much the tensors alive at once in a run may take.
+        max_run_bytes: maximum bytes of live tensors in a run.
     """
 
     def __init__(self, plan: Planner, outputs: Sequence[str], max_run_bytes: int) -> None:
@@ -38,12 +38,12 @@ class NumpyExecutor:
         return None
 
     def observable(self, inputs: InputSpecs) -> Mapping[str, str]:
-        """Tell that each operand can be seen at itself."""
+        """Every operand can be observed directly."""
         slots = self._plan(inputs).slots
         return dict(zip(slots, slots, strict=True))
 
     def is_compiled(self, inputs: InputSpecs) -> bool:  # noqa: ARG002  # as the protocol has it
-        """Tell that nothing is compiled."""
+        """Nothing is ever compiled."""
         return False
 
     @property
@@ -58,5 +58,5 @@ class NumpyExecutor:
 
     @property
     def precisions(self) -> Mapping[str, Precision]:
-        """Nothing is rounded: numpy layers compute in float32, whatever precision is asked for."""
+        """Empty: the reference implementation computes in float32, whatever the requested precision."""
         return {}

@@ -17,8 +17,8 @@ OUTPUT = "pnnx.Output"
 class RuntimeOperand:
     """An edge: a value with one producer and any number of consumers.
 
-    Operators hold their operands, and operands know their operators only weakly: so a graph that nobody uses any
-    more, and all its weights, are freed at once, without a wait for the garbage collector.
+    Operators hold their operands, and operands know their operators only weakly: so an unused graph and its weights are
+    freed by reference counting, without a garbage collection.
 
     Attributes:
         name: operand name in the file.

@@ -15,7 +15,7 @@ from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.spec import UNKNOWN, Spec, Unknown, Value, is_known, spec_of, tensor_specs
 
 MAX_RUN_BYTES = 4 * 2**30
-"""Bytes that the tensors of a run may take at once, by default."""
+"""Default limit of the live tensors of a run, in bytes."""
 _EXPRESSION = "pnnx.Expression"
 _RANDOM = ("torch.randn", "torch.randn_like", "torch.normal")
 _MOST_KNOWN = 64
@@ -71,7 +71,7 @@ class Plan:
 
     @property
     def peak_bytes(self) -> int | None:
-        """Most bytes of tensors alive at once, every output counted as new memory; None where a shape is unknown."""
+        """Peak bytes of live tensors, every output counted as new memory; None if a shape is unknown."""
         if not all(map(is_known, self.specs.values())):
             return None
         return max(self.held_bytes(), default=0)
@@ -98,13 +98,13 @@ def make_plan(
     Args:
         order: the operators.
         operands: all operands by name.
-        inputs: what is known of the graph's inputs.
-        max_bytes: most bytes of tensors alive at once.
-        clock: asked before each operator.
+        inputs: specs of the graph's inputs.
+        max_bytes: maximum bytes of live tensors.
+        clock: checked before each operator.
 
     Raises:
-        LayerError: a layer could not run on the shapes that would reach it, the tensors alive at once would take more
-            than `max_bytes`, or planning takes too long.
+        LayerError: a layer could not run on the shapes that would reach it, live tensors would exceed `max_bytes`, or
+            planning takes too long.
     """
     with np.errstate(all="ignore"):  # shape rules of expressions compute with numbers, inf and nan among them
         plan = _plan_steps(order, operands, inputs, clock)
@@ -137,7 +137,7 @@ def check_step(step: Step, inputs: Sequence[Value], max_bytes: int) -> None:
 
 
 def is_engines(layer: BoundLayer) -> bool:
-    """Tell whether a layer is the engine's own.
+    """Return whether a layer is the engine's own.
 
     One that a user gives in its place may do anything, and something else in every run.
     """
@@ -145,12 +145,12 @@ def is_engines(layer: BoundLayer) -> bool:
 
 
 def is_pure(operator: RuntimeOperator) -> bool:
-    """Tell whether the engine's own layer of an operator gives the same for the same inputs."""
+    """Return whether the engine's own layer of an operator gives the same for the same inputs."""
     return operator.type not in (INPUT, *_RANDOM)
 
 
 class _Knowledge:
-    """What is known of operands before a run: their specs, and the values of small ones that no input changes.
+    """Compile-time knowledge of operands: their specs, and the values of small constants.
 
     Sizes and margins that a model computes from constants, such as the margins of Swin's windows, have to be values:
     all shapes behind them depend on them.
@@ -197,7 +197,7 @@ class _Knowledge:
         try:
             outputs = layer.forward(values)  # type: ignore[arg-type]  # none is UNKNOWN
         except LayerError:
-            return None  # the run will tell
+            return None  # known only at run time
         return outputs if all(_is_small(spec_of(output)) for output in outputs) else None
 
     def _with_lists(self, operator: RuntimeOperator, layer: BoundLayer) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Keeps the plans of a graph, one per combination of input shapes."""
+"""LRU cache of a graph's plans, one per combination of input shapes."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -10,7 +10,7 @@ from engine.plan import Plan, make_plan
 from engine.spec import TensorSpec
 
 PLANS_PER_PROGRAM = 2
-"""Plans kept for each program that may be kept, least recently used dropped first: a plan takes little memory."""
+"""Cached plans (LRU) per program in the cache: a plan takes little memory."""
 
 
 def cached_planner(
@@ -29,9 +29,9 @@ def cached_planner(
         order: operators in the order in which they run.
         operands: all operands by name.
         inputs: operand names of the graph's inputs.
-        max_run_bytes: how much the tensors alive at once in a run may take.
-        programs_kept: compiled programs that are kept.
-        max_seconds: how long making a plan may take; None for as long as it takes.
+        max_run_bytes: maximum bytes of live tensors in a run.
+        programs_kept: maximum compiled programs in the cache.
+        max_seconds: maximum planning time in seconds; None for no limit.
     """
 
     def plan(specs: tuple[TensorSpec, ...]) -> Plan:

@@ -22,8 +22,7 @@ class Port:
     Attributes:
         operator: name of the `pnnx.Input` or `pnnx.Output` operator.
         operand: name of the operand that carries the value; unique among the inputs and among the outputs.
-        shape: shape that the file declares, None for a dimension it leaves open; None as a whole where it
-            declares no shape.
+        shape: shape that the file declares, None for a dynamic dimension; None as a whole if undeclared.
         dtype: PNNX dtype name, None where the file declares none.
     """
 
@@ -73,9 +72,9 @@ def output_ports(operators: Sequence[RuntimeOperator]) -> tuple[Port, ...]:
 def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
     """Match what a caller passed to a graph's inputs.
 
-    Dimensions may differ from those in the file: whether other sizes run is for the layers to say.
+    Dimensions may differ from those in the file: the layers check whether other sizes run.
 
-    An array, or what numpy can view as one (a tensor of PyTorch on the CPU, say), has a dtype, which has to be the
+    An array, or what numpy can view as one (as a PyTorch tensor on the CPU), has a dtype, which has to be the
     input's: nothing is rounded silently. Python's numbers, in lists, have none: they become what the input takes.
 
     Returns:
@@ -116,7 +115,7 @@ def check_specs(ports: Sequence[Port], specs: Sequence[TensorSpec]) -> None:
 
 
 def declared_inputs(ports: Sequence[Port], dynamic_extent: int) -> tuple[TensorSpec, ...] | None:
-    """Return inputs of the declared shapes, open extents taken as a number; None where the file declares none."""
+    """Return inputs of the declared shapes, with one size for dynamic axes; None if the file declares none."""
     specs = []
     for port in ports:
         if port.shape is None or port.dtype is None:
@@ -236,7 +235,7 @@ def _from_numbers(port: Port, array: Array) -> Array:
     """Turn an array that numpy made of Python's numbers, and so chose the dtype of, into what an input takes.
 
     Without a declared dtype it is what PyTorch makes of them: floats are f32. Floats are rounded to the precision of
-    the input; anything else has to keep its value.
+    the input; anything else must be represented exactly.
     """
     if port.dtype is None:
         narrow = {"f": np.float32, "c": np.complex64}.get(array.dtype.kind, array.dtype)
@@ -252,13 +251,13 @@ def _from_numbers(port: Port, array: Array) -> Array:
             np.isfinite(converted) == np.isfinite(array) if rounds else converted.astype(array.dtype) == array
         )
     if not kept.all():
-        problem = f"{array[~kept].flat[0]} is not kept by {port.dtype}"
+        problem = f"{array[~kept].flat[0]} is not representable as {port.dtype}"
         raise InputError(describe_problem(_place(port), problem, f"numbers that {port} can hold"))
     return converted
 
 
 def _check(port: Port, spec: TensorSpec, *, is_array: bool = False) -> None:
-    """Check a value for an input; for an array, the message also says how to fix it."""
+    """Check a value for an input; for an array, the message also suggests a fix."""
     dtypes = list(PNNX_COMPUTE.values()) if port.dtype is None else [PNNX_COMPUTE[port.dtype]]
     if spec.dtype not in dtypes:
         words = port.dtype or f"one of {', '.join(PNNX_COMPUTE)}"

@@ -6,18 +6,18 @@ from enum import Enum
 from engine.errors import BuildError
 
 LOSS_TOLERATED = 0.01
-"""Loss that `auto` takes for speed where the caller does not say."""
+"""Default accuracy budget of `auto`."""
 
 
 class Precision(Enum):
-    """What the operands of convolutions and matrix products are rounded to; sums, and all other layers, are float32."""
+    """Precision of the operands of convolutions and matrix products; sums, and all other layers, are float32."""
 
     F32 = "f32"
     """Not at all, as in PyTorch."""
     BF16 = "bf16"
     """bfloat16, to nearest even: float32 with 8 instead of 24 significant bits."""
     INT8 = "int8"
-    """Eight-bit integers, by scales that `kuiper quantize` finds; what it keeps in higher precision is float32."""
+    """Eight-bit integers, with the scales of `kuiper quantize`; layers that it excludes are float32."""
     AUTO = "auto"
     """The fastest whose measured loss stays under the model's tolerance: INT8 where the model was quantized, else BF16
     where it is faster, else F32."""

@@ -1,4 +1,4 @@
-"""What a quantized operand carries during a run."""
+"""Run-time value of a quantized operand."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from engine.kernels.quantization import dequantize
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizedTensor:
-    """Integers that stand for real numbers: (value - zero_point) * scale.
+    """Quantized tensor of real numbers: (value - zero_point) * scale.
 
     Attributes:
         values: int8, uint8 or int32; read-only by agreement, as every operand is.
-        scale: what one step stands for.
-        zero_point: the integer that stands for zero.
+        scale: the scale.
+        zero_point: the integer of zero.
     """
 
     values: Array
@@ -21,5 +21,5 @@ class QuantizedTensor:
     zero_point: int
 
     def real(self) -> Array:
-        """Return the numbers that the integers stand for, float32."""
+        """Dequantize to float32."""
         return dequantize(self.values, self.scale, self.zero_point)

@@ -1,8 +1,8 @@
-"""Lets a graph of PyTorch's quantized operators run on kernels of 8-bit integers.
+"""Binding of PyTorch's quantized operators to int8 kernels.
 
-Its operands carry integers with a scale and a zero point, which kernels know nothing of. Where the file tells both for
-each of them, operands become float32 that is rounded to what the integers stand for, convolutions and linear layers
-multiply these integers, and kernels hand them on, as in a model that was quantized by `kuiper quantize`.
+Its operands carry integers with a scale and a zero point, which kernels do not support. If the file has both for each
+of them, operands become float32 that is rounded to quantized values, convolutions and linear layers multiply
+these integers, and kernels hand them on, as in a model that was quantized by `kuiper quantize`.
 
 Numbers are rounded as in PyTorch: half to even, `quantize` and what it is called by after the zero point was added,
 convolutions and linear layers before (`TensorScale.rounds_sum`). NaN becomes the largest number, as there.
@@ -82,12 +82,12 @@ _MOVES = frozenset(
 """Types that give integers of their input: nothing is rounded, and kernels hand them on where the scale is the same."""
 
 _Known: TypeAlias = "Integers | tuple[_Known | None, ...] | list[Integers] | None"
-"""How an operand is quantized: as a tensor, as a tuple of such, as a list of tensors that are all alike, or not."""
+"""Quantization of an operand: of a tensor, a tuple of tensors, a list of equally quantized tensors, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What an operator is bound to from now on."""
+    """An operator's new binding."""
 
     operator: RuntimeOperator
     layer: BoundLayer
@@ -99,7 +99,7 @@ def compute_in_integers(order: Sequence[RuntimeOperator]) -> bool:
     """Bind a graph of PyTorch's quantized operators to layers that kernels know, if the whole of it can be.
 
     Args:
-        order: the operators in the order in which they run, bound to their layers. Where only the numpy layers of
+        order: the operators in the order in which they run, bound to their layers. Where only the reference layers of
             quantized tensors run one of them, none is changed.
 
     Returns:
@@ -122,7 +122,7 @@ def compute_in_integers(order: Sequence[RuntimeOperator]) -> bool:
 
 @dataclass(slots=True)
 class _Rebinding:
-    """What becomes of a graph's operators, found in the order in which they run."""
+    """New bindings of a graph's operators, in execution order."""
 
     known: dict[str, _Known] = field(default_factory=dict)
     constants: dict[str, Value] = field(default_factory=dict)
@@ -170,7 +170,7 @@ class _Rebinding:
             raise UnfitError
 
     def _numbers(self, operator: RuntimeOperator, bound: BoundLayer) -> dict[str, Value]:
-        """Return the arguments that the file tells by operands; None for those that only a run tells."""
+        """Return the arguments that are constant operands; None for those known only at run time."""
         return {
             name: self.constants.get(operator.inputs[place].name)
             for name, place in bound.operand_places.items()
@@ -192,7 +192,7 @@ class _Rebinding:
         self._round(operator, bound, members)
 
     def _keep(self, operator: RuntimeOperator, bound: BoundLayer, given: Sequence[_Known]) -> None:
-        """Take an operator that knows nothing of quantization: what it gives is quantized as its first input is."""
+        """Bind an operator without quantization support: its output is quantized like its first input."""
         source = _first(given)
         if source is None:
             raise UnfitError
@@ -215,7 +215,7 @@ class _Rebinding:
 
 
 def _is_real(operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
-    """Tell whether an output of an operator on real numbers is of real numbers, too."""
+    """Return whether an output of an operator on real numbers is of real numbers, too."""
     declared = None if operand.type is None else operand.type.dtype
     if declared in (None, "null"):
         if operator.type not in _KEEPS:
@@ -225,12 +225,12 @@ def _is_real(operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
 
 
 def _is_whole(item: _Known) -> bool:
-    """Tell whether an operand is quantized, and so are all members of a tuple."""
+    """Return whether an operand is quantized, and so are all members of a tuple."""
     return all(map(_is_whole, item)) if isinstance(item, tuple) else item is not None
 
 
 def _is_alike(item: _Known, source: Integers) -> bool:
-    """Tell whether what is quantized has the scale and zero point of one tensor: else joining quantizes it anew."""
+    """Return whether what is quantized has the scale and zero point of one tensor: else joining requantizes it."""
     if isinstance(item, tuple | list):
         return all(_is_alike(member, source) for member in item)
     return item is None or rounding_sums(item) == rounding_sums(source)

@@ -1,4 +1,4 @@
-"""What PyTorch's quantized layers are as layers of float32 that is rounded to what integers stand for."""
+"""PyTorch's quantized layers as float32 layers on values rounded to quantized ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ _STEPS = ("stride", "padding", "dilation", "groups")
 
 
 class UnfitError(Exception):
-    """Only the numpy layers of quantized tensors run an operator."""
+    """An operator that only the reference implementation of quantized tensors supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ def integers_of_quantize(bound: BoundLayer, given: Mapping[str, Value]) -> Integ
 
     Args:
         bound: the layer.
-        given: arguments that operands carry; None for what only a run tells.
+        given: arguments that operands carry; None for those known only at run time.
 
     Raises:
-        UnfitError: only a run tells it, or it is not to 8 bits.
+        UnfitError: it is known only at run time, or is not 8-bit.
     """
     arguments = dict(bound.arguments) | dict(given)
     zero_point = arguments["zero_point"]
@@ -81,7 +81,7 @@ def integers_of_result(bound: BoundLayer, source: Integers) -> Integers | None:
         source: how its first input is quantized: the result has the same dtype.
 
     Raises:
-        UnfitError: an operand tells it, or what the file tells makes no sense.
+        UnfitError: it is an operand, or its value in the file is invalid.
     """
     names = ("arg_2", "arg_3") if bound.layer.type in POINTWISE else ("scale", "zero_point")
     if not all(name in bound.arguments for name in names):

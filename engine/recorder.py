@@ -1,4 +1,4 @@
-"""Records a run: times while it is in progress, turned into a trace when it is over."""
+"""Records a run: times while it is in progress, converted to a trace afterwards."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,9 +21,9 @@ class Recorder:
     """Records the steps of one run in the order of its plan.
 
     Args:
-        plan: what runs.
-        level: how much to record.
-        is_observed: whether the run keeps values besides.
+        plan: the plan of the run.
+        level: the trace level.
+        is_observed: whether the run also captures values.
     """
 
     def __init__(self, plan: Plan, level: TraceLevel, is_observed: bool = False) -> None:

@@ -29,8 +29,8 @@ class Layer:
         type: PNNX type string, `nn.Conv2d`.
         forward: a pure function with PyTorch's argument names; arrays in, an array or a tuple of arrays
             out. It never writes to its inputs. Of a tuple the operator takes as many as it has outputs, by the
-            shapes that the file declares (see `engine.results`; an argument called `results` is told which); a
-            list is one value that an operator with a single output keeps whole, for prim::TupleUnpack to open.
+            shapes that the file declares (see `engine.results`; an argument called `results` receives which); a list is
+            one value of an operator with a single output, for prim::TupleUnpack.
         infer: shape rule. It names those of the same arguments that it needs, and gets them all, tensors as
             `TensorSpec`; it returns one spec or a tuple of specs, and raises `ArgumentError` on what `forward` could
             not run. None where the output's shape depends on the data.
@@ -43,7 +43,7 @@ class Layer:
         collects_attributes: whether `forward` takes any attributes, by name.
         takes_quantized: whether `forward` gets quantized tensors as they are; others get real numbers in their
             place, and what they give is quantized again (see `engine.requantization`).
-        results: the results by name, where the exporter drops some and says not which (see `engine.result_choice`).
+        results: the results by name, where the exporter drops some without a record (see `engine.result_choice`).
     """
 
     type: str
@@ -59,7 +59,7 @@ class Layer:
 
 
 class _Registered:
-    """A layer that is made when it is first asked for: a model has few of all types, and each start registers all.
+    """A layer that is created at first use: a model has few of all types, and each start registers all.
 
     Args:
         make: makes it.
@@ -116,7 +116,7 @@ class LayerRegistry:
 
         Raises:
             DuplicateLayerError: a type already has a layer, and `replace` is not set.
-            SignatureError: an annotation of the function does not say what an argument takes.
+            SignatureError: an annotation of the function is missing or unsupported.
         """
 
         def register(function: LayerFunction) -> LayerFunction:
@@ -137,7 +137,7 @@ class LayerRegistry:
 
             # a function that `exec` made has no module
             if not (function.__module__ or "").startswith(_OWN_LAYERS):
-                read_arguments(function, prepare)  # whoever wrote it is told of mistakes at once
+                read_arguments(function, prepare)  # mistakes are reported at registration
             for name in type_names:
                 if name in self._layers and not replace:
                     raise DuplicateLayerError(f"layer {name!r} is registered twice")
@@ -177,7 +177,7 @@ class LayerRegistry:
 
 
 _LIKENESS = 0.88
-"""How much of two names must agree for one to be taken for a misspelling of the other."""
+"""Minimum similarity of two names for a suggestion."""
 
 
 def _own_name(type_name: str) -> str:

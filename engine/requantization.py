@@ -1,7 +1,7 @@
-"""Runs layers that know nothing of quantization on quantized tensors, as PyTorch does.
+"""Runs layers without quantization support on quantized tensors, as PyTorch does.
 
-They get the real numbers, and what they give is quantized again with the scale and zero point of the first quantized
-input. Reshaping, pooling, clamping and the like keep those, so nothing is lost on the way there and back.
+They get the dequantized numbers, and their results are requantized with the scale and zero point of the first quantized
+input. Reshaping, pooling, clamping and the like preserve those, so that the round trip is exact.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _REAL = np.dtype(np.float32)
 def first_of(kind: type[Kind], items: Sequence[Any]) -> Kind | None:
     """Return the first value or spec of a kind, among the members of tuples as well."""
     for item in items:
-        if isinstance(item, np.ndarray):  # nearly always, and asked at every operator of every run
+        if isinstance(item, np.ndarray):  # nearly always, and checked at every operator of every run
             continue
         if isinstance(item, kind):
             return item

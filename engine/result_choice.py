@@ -1,17 +1,17 @@
-"""Decides which results the outputs of an operator are, where the exporter writes any of them in any order.
+"""Choice of the results that an operator's outputs are, as the exporter writes any of them in any order.
 
-It writes nn.LSTM with one output whether a model uses the output, the hidden or the cell state, and numbers operands
-anew; two outputs are in the order in which the model uses them first. So a file may be ambiguous, and an interpretation
-of it, the results that an operator's outputs are, is chosen by these rules:
+It writes nn.LSTM with one output whether a model uses the output, the hidden or the cell state, and renumbers operands;
+two outputs are in the order in which the model uses them first. So a file may be ambiguous, and an interpretation of
+it, the results that an operator's outputs are, is chosen by these rules:
 
-1. `outputs=h_n,c_n` among the operator's parameters, which a user adds, says which results they are.
+1. `outputs=h_n,c_n` among the operator's parameters, which a user adds, names the results.
 2. Otherwise interpretations must fit the declared types. Of those that do, the ones are preferred by which hidden
    states become initial hidden states of the next layer, and cell states initial cell states.
 3. If all that remain give the same values at these shapes, any of them will do.
 4. Otherwise the one in which the results are in PyTorch's order is taken, if there is exactly one.
 5. Otherwise, if they differ in one output only and that is a state, it is taken to be the hidden state: models that
    use only the hidden state are common, and models that use only the cell state are not.
-6. Otherwise the graph is not built: any choice could give wrong answers.
+6. Otherwise the graph is not built: any choice could give wrong results.
 
 A choice that does not follow from the types alone is reported in a warning.
 """
@@ -30,16 +30,16 @@ from engine.spec import Spec
 _STATES = ("h_n", "c_n", "Y_h", "Y_c")
 """Names of states among results, PyTorch's and ONNX's."""
 PARAMETER = "outputs"
-"""The parameter by which a file says which results an operator's outputs are, by name: `outputs=output,c_n`."""
+"""The parameter that names the results that an operator's outputs are: `outputs=output,c_n`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of an operator's outputs.
+    """Evidence about an operator's outputs.
 
     Attributes:
-        types: what the file declares of each.
-        results: what the layer gives for inputs of the declared types, open extents taken as two different numbers.
+        types: declared types.
+        results: the layer's results for inputs of the declared types, once for each of two placeholder extents.
         traits: what is known of the results; None where the file does not declare the inputs.
         uses: operand -> name of the result that it is used as.
     """
@@ -52,12 +52,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ResultChoice:
-    """What an operator's outputs are.
+    """The results that an operator's outputs are.
 
     Attributes:
         places: place of a result for each output.
         others: interpretations that give the same values at the declared shapes, and maybe not at others.
-        warning: what a user should know of it, None where it is certain.
+        warning: a warning for the user; None if it is certain.
     """
 
     places: ResultPlaces
@@ -70,7 +70,7 @@ def choose(operator: Operator, results: Results, evidence: Evidence) -> ResultCh
 
     Raises:
         ParameterError: `outputs=` names other results than there are, or ones that do not fit the declared types.
-        BuildError: there are several interpretations, and nothing speaks for one.
+        BuildError: there are several equally likely interpretations.
     """
     place = f"{operator.type} {operator.name}"
     if PARAMETER in operator.params:
@@ -78,7 +78,7 @@ def choose(operator: Operator, results: Results, evidence: Evidence) -> ResultCh
     count = len(operator.outputs)
     natural = tuple(range(len(results.names)))
     if count > len(natural):
-        return ResultChoice(tuple(range(count)))  # the layer's shape rule says what is wrong
+        return ResultChoice(tuple(range(count)))  # the layer's shape rule reports the error
     traits = evidence.traits or Traits(natural, (natural,))
     fitting = _fitting(list(permutations(natural, count)), evidence)
     used = [places for places in fitting if _agrees(places, operator, results, evidence.uses)] or fitting
@@ -118,12 +118,12 @@ def check_same(
                 f"here they are {' and '.join(map(str, shapes))}"
             )
             raise LayerError(
-                describe_problem(place, problem, f"{PARAMETER}=… on its line of the .param file, to tell")
+                describe_problem(place, problem, f"{PARAMETER}=… on its line of the .param file")
             )
 
 
 def _stated(place: str, operator: Operator, results: Results, evidence: Evidence) -> ResultPlaces:
-    """Return what the parameter says."""
+    """Return the results that the parameter names."""
     value = operator.params[PARAMETER]
     names = value.split(",") if isinstance(value, str) else value
     expected = f"{len(operator.outputs)} of {', '.join(results.names)}"
@@ -166,7 +166,7 @@ def _agrees(
 
 
 def _follows(interpretation: ResultPlaces, order: ResultPlaces) -> bool:
-    """Tell whether a interpretation is what is left of an order when some results are dropped."""
+    """Return whether an interpretation is an order without some of its results."""
     left: Iterator[int] = iter(order)
     return all(place in left for place in interpretation)
 
@@ -174,7 +174,7 @@ def _follows(interpretation: ResultPlaces, order: ResultPlaces) -> bool:
 def _differ_in_a_state(
     interpretations: Sequence[ResultPlaces], results: Results, evidence: Evidence, traits: Traits
 ) -> bool:
-    """Tell whether interpretations differ in one output only, a state, and the first has no value twice."""
+    """Return whether interpretations differ in one output only, a state, and the first has no value twice."""
     if evidence.results is None or not interpretations:
         return False
     differing = [set(places) for places in zip(*interpretations, strict=True) if len(set(places)) > 1]
@@ -194,9 +194,7 @@ def _refusal(
 ) -> str:
     spelled = [_spell(interpretation, results) for interpretation in interpretations]
     outputs = ", ".join(map(repr, operator.outputs))
-    problem = (
-        f"its outputs {outputs} may be {' or '.join(spelled)}; the exporter does not write which it keeps"
-    )
+    problem = f"its outputs {outputs} may be {' or '.join(spelled)}; the exporter does not record which"
     return describe_problem(
         place, problem, f"{PARAMETER}={f' or {PARAMETER}='.join(spelled)} on its line of the .param file"
     )
@@ -215,7 +213,7 @@ def _warning(
     )
     which = f", and not for {others}" if others else ""
     return (
-        f"{place}: its outputs {outputs} are taken for {spelled}{which}, which shapes alone do not tell; "
+        f"{place}: its outputs {outputs} are taken for {spelled}{which}, which shapes alone do not determine; "
         f"write {PARAMETER}={spelled} on its line of the .param file to confirm it, or what they are instead"
     )
 

@@ -1,4 +1,4 @@
-"""How the outputs of a recurrent layer are used by the next one: as its initial hidden or cell states."""
+"""Uses of a recurrent layer's outputs as initial hidden or cell states of the next one."""
 
 from engine.declaration import argument_names
 from engine.operator import RuntimeOperator
@@ -27,7 +27,7 @@ def uses_of(operator: RuntimeOperator) -> dict[str, str]:
 
 
 def _states_of(consumer: RuntimeOperator, operand: str) -> list[str]:
-    """Return the results that an operand stands for as an input of a recurrent layer."""
+    """Return the results that an operand may be, as an input of a recurrent layer."""
     states = _STATES[consumer.type]
     named = argument_names(consumer.source)
     if named:

@@ -1,8 +1,8 @@
-"""Which of a layer's results an operator's outputs are, as far as shapes and dtypes tell.
+"""Results that an operator's outputs are, as far as shapes and dtypes determine them.
 
-The exporter drops outputs that nothing reads and says nowhere which ones: a GRU with one output may give its sequence
-or its last state. Nor does it keep to PyTorch's order: an LSTM without batch may give its states first. What tells is
-the shape and dtype that the file declares for the outputs; what those leave open is up to `engine.result_choice`.
+The exporter drops unread outputs without a record: a GRU with one output may give its sequence
+or its last state. Nor does it preserve PyTorch's order: an LSTM without batch may give its states first. The shapes and
+dtypes that the file declares for the outputs decide; `engine.result_choice` resolves the rest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +23,13 @@ PARTS = ("torch.split", "torch.chunk", "torch.tensor_split", "torch.unbind")
 """Types that take a tensor apart. What they give is one list where a scripted model hands it on as such: it has no type
 in the file, which a tensor has."""
 
-OPEN_EXTENTS = (97, 89)
-"""Stand for extents that the file leaves open; unlike any that it gives. What differs between the two is open."""
+PLACEHOLDER_EXTENTS = (97, 89)
+"""Placeholders of dynamic extents, unlikely in a model. An extent that differs between the two is dynamic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What is known of a layer's results for inputs of given shapes.
+    """Properties of a layer's results for inputs of given shapes.
 
     Attributes:
         values: a number for each result; results with the same number are the same to the bit.
@@ -55,9 +55,9 @@ class Results:
 
 
 def declared_specs(
-    names: Sequence[str], declared: Declared, dynamic_extent: int = OPEN_EXTENTS[0]
+    names: Sequence[str], declared: Declared, dynamic_extent: int = PLACEHOLDER_EXTENTS[0]
 ) -> list[TensorSpec] | None:
-    """Return the declared types of operands as specs, or None if the file does not tell all of them."""
+    """Return the declared types of operands as specs, or None if the file does not declare all of them."""
     types = [declared.get(name) for name in names]
     if any(known is None or known.dtype == "null" for known in types):
         return None
@@ -71,14 +71,14 @@ def declared_specs(
 
 
 def kept_results(results: Sequence[Spec], outputs: Sequence[TensorType | None]) -> ResultPlaces:
-    """Return the places of the results that the outputs are, where the exporter keeps to the order of the results.
+    """Return the places of the results that the outputs are, where the exporter preserves the order of the results.
 
     They are the first results, unless those do not fit; then every output is the first result left that fits it. Where
     one fits none, they are the first results after all.
 
     Args:
-        results: what the layer gives for inputs of the declared types.
-        outputs: what the file declares of the operator's outputs.
+        results: the layer's results for inputs of the declared types.
+        outputs: declared types of the operator's outputs.
     """
     if all(map(fits, results, outputs)):
         return tuple(range(len(outputs)))
@@ -94,13 +94,12 @@ def kept_results(results: Sequence[Spec], outputs: Sequence[TensorType | None]) 
 
 
 def fits(result: Spec, declared: TensorType | None, other: Spec = None) -> bool:
-    """Tell whether a result may be an operand of a declared type.
+    """Return whether a result may be an operand of a declared type.
 
     Args:
-        result: the result for inputs of the declared types, open extents taken as one number.
+        result: the result for inputs of the declared types, with the first placeholder for dynamic extents.
         declared: the type.
-        other: the same result, open extents taken as another number; then an extent is open where, and only where,
-            these two differ.
+        other: the same result with the second placeholder; an extent is dynamic if and only if the two differ.
     """
     if not isinstance(result, TensorSpec) or declared is None:
         return True

@@ -21,15 +21,15 @@ StopCheck = Callable[[], str | None]
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run gave.
+    """Result of a run.
 
     Attributes:
         outputs: the graph's outputs, nested tuples flattened in order.
         trace: the trace, or None where it was off.
-        captured: operand name -> value of each operand that was asked for, quantized ones as real numbers.
-        captured_by: operand name -> which backend computed that value: `native` for the compiled program that serves,
-            whether a kernel, a numpy layer in it or its build did so; `numpy` for a run of numpy layers. A tensor that
-            never leaves the registers of a compiled kernel is one of such a run, on the same inputs.
+        captured: operand name -> value of each operand that was requested, quantized ones as real numbers.
+        captured_by: operand name -> which backend computed that value: `native` for the live compiled program,
+            including its numpy layers and constants; `numpy` for a run of the reference implementation on the same
+            inputs, as for a tensor that never leaves the registers of a compiled kernel.
     """
 
     outputs: list[Array]
@@ -39,7 +39,7 @@ class RunResult:
 
     @property
     def is_observed(self) -> bool:
-        """Whether the run kept values or took statistics: its times are not those of runs that serve."""
+        """Whether the run captured values or took statistics: its times are not those of plain runs."""
         return bool(self.captured) or (self.trace is not None and self.trace.is_observed)
 
 
@@ -71,7 +71,7 @@ class Run:
 
         Raises:
             LayerError: a layer cannot run on what reached it.
-            RunStoppedError: the stop check asked for it.
+            RunStoppedError: the stop check stopped the run.
         """
         for name, array in inputs.items():
             self._values[self._plan.slots[name]] = array
@@ -112,7 +112,7 @@ class Run:
 
 
 def check_capture(names: Collection[str], operands: Collection[str]) -> None:
-    """Check the names of operands whose values a caller wants.
+    """Check the names of the requested operands.
 
     Raises:
         InputError: they are one text rather than a list, or the graph has no such operand.

@@ -1,4 +1,4 @@
-"""What is known of a value before it is computed: the shape and dtype of a tensor, the value of a scalar."""
+"""Specs of values at compile time: the shape and dtype of a tensor, the value of a scalar."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -67,9 +67,9 @@ UNKNOWN: Final = _Unknown.UNKNOWN
 Unknown: TypeAlias = _Unknown
 Scalar: TypeAlias = bool | int | float | complex | str | None
 Value: TypeAlias = "Array | QuantizedTensor | Scalar | tuple[Value, ...] | list[Value]"
-"""What an operand carries during a run: a tensor, a quantized one, a Python scalar, or a tuple or list of values."""
+"""Run-time value of an operand: a tensor, a quantized one, a Python scalar, or a tuple or list of values."""
 Spec: TypeAlias = "TensorSpec | Unknown | Scalar | tuple[Spec, ...] | list[Spec]"
-"""What is known of an operand before a run: tensors as `TensorSpec`, scalars as themselves."""
+"""Compile-time spec of an operand: a `TensorSpec`, or the scalar itself."""
 
 
 _MEMBERS_SHOWN = 8
@@ -102,7 +102,7 @@ def spell(spec: Spec) -> str:
 
 
 def is_known(spec: Spec) -> bool:
-    """Tell whether nothing in a spec is unknown."""
+    """Return whether a spec is fully known."""
     if isinstance(spec, tuple | list):
         return all(is_known(item) for item in spec)
     return spec is not UNKNOWN

@@ -14,17 +14,17 @@ _Memory = ctypes.c_char * (2 * _CACHE_LINE)
 
 
 class StopSignal:
-    """Asks a run to stop before its next layer, when told to or when its deadline has passed.
+    """Stops a run before its next layer, on request or after its deadline.
 
     Callable, so that it can be passed where a stop check is expected. Native code reads it between layers from two
-    64-bit words at `address`: the first is not 0 once a stop was asked for, the second is the deadline.
+    64-bit words at `address`: the first is not 0 after a stop request, the second is the deadline.
 
     Args:
-        deadline: when the run is to be given up, in seconds of time.monotonic; None for never.
+        deadline: the run's deadline, in seconds of time.monotonic; None for none.
         overdue: the reason that is given once the deadline has passed.
 
     Attributes:
-        address: of the two words; they have a cache line of their own.
+        address: address of the two words; they have a cache line of their own.
     """
 
     __slots__ = ("_deadline", "_flag", "_lock", "_memory", "_overdue", "_reason", "address")
@@ -41,7 +41,7 @@ class StopSignal:
 
     @property
     def deadline(self) -> float | None:
-        """When the run is given up, in seconds of time.monotonic; None for never."""
+        """The run's deadline, in seconds of time.monotonic; None for none."""
         return None if self._deadline == NEVER else self._deadline / 1e9
 
     def stop(self, reason: str) -> None:
@@ -57,7 +57,7 @@ class StopSignal:
         return self._reason
 
     def reason(self) -> str | None:
-        """Tell why the run is to stop, None while it is to go on."""
+        """Return why the run is to stop; None while it is to go on."""
         if self._reason is None and self._deadline != NEVER and monotonic_ns() >= self._deadline:
             return self._overdue
         return self._reason

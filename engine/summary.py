@@ -7,13 +7,13 @@ from engine.operator import RuntimeOperand, RuntimeOperator
 
 _COLUMNS = ("", "name", "type", "inputs", "outputs", "parameters")
 _WIDTHS = (6, 40, 28, 56, 44, 160)
-"""Most characters of a cell of text in each column; a longer one is cut short."""
+"""Maximum characters of a text cell in each column; a longer one is truncated."""
 
 
 def operator_table(operators: Sequence[RuntimeOperator]) -> Iterator[str]:
     """Yield the lines of a table of operators: place in the file, name, type, operands as declared, parameters.
 
-    All operators are listed. Columns are as wide as what stands in them, up to a bound; nothing for no operators.
+    All operators are listed. Columns are as wide as their contents, up to a bound; empty without operators.
     """
     if not operators:
         return

@@ -1,4 +1,4 @@
-"""How long a thread may keep the interpreter to itself while others want it."""
+"""Python's GIL switch interval: how long a thread may hold the GIL while others wait for it."""
 
 import sys
 import threading
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SHORT_SWITCH_INTERVAL = 0.0005
-"""Seconds of a short turn; 0.005 is usual."""
+"""Short switch interval in seconds; Python's default is 0.005."""
 
 
 class _Holders:
-    """Who wants short turns now.
+    """Contexts that currently need a short switch interval.
 
     Attributes:
-        count: how many do.
-        usual: seconds of a turn while nobody does.
+        count: number of such contexts.
+        usual: switch interval in seconds without such contexts.
     """
 
     count = 0
@@ -26,11 +26,11 @@ _lock = threading.Lock()
 
 @contextmanager
 def short_switch_interval() -> Iterator[None]:
-    """Have all threads take shorter turns with the interpreter until this context, and every other such, is left.
+    """Set a short GIL switch interval until this context, and every other such, is left.
 
-    For what computes in Python for long, or in many small steps of native code that hold the interpreter's lock: every
-    thread that comes back from the network or from a kernel waits for the end of its turn, and of the usual ones,
-    several add up to more than a request takes. Any thread may enter; it costs some microseconds.
+    For long computations in Python, or in many small native calls that hold the GIL: a thread that returns from I/O or
+    from a kernel waits one interval for the GIL, and several default intervals exceed the time of a request. Any thread
+    may enter; it costs some microseconds.
     """
     with _lock:
         if not _Holders.count:

@@ -41,8 +41,8 @@ def link(graph: pnnx.Graph) -> tuple[list[RuntimeOperator], dict[str, RuntimeOpe
 def breadth_first_order(operators: Sequence[RuntimeOperator]) -> list[RuntimeOperator]:
     """Order operators breadth-first: one is ready when as many inputs have met it as it has.
 
-    Operators that become ready together keep the order in which they stand among the consumers of the operand,
-    which is the order of the file. An operator whose outputs nobody takes runs in its turn like any other.
+    Operators that become ready together keep their order among the consumers of the operand,
+    which is the order of the file. An operator with unused outputs runs like any other.
 
     Raises:
         GraphError: some operators wait for one another in a cycle; names them.

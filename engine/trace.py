@@ -1,4 +1,4 @@
-"""What ran, when, for how long, on what shapes."""
+"""Traces of runs: operators, times, shapes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -49,10 +49,10 @@ class OperandTrace(NamedTuple):
         name: operand name.
         shape: shape of the tensor, None for scalars and tuples.
         dtype: PNNX dtype name of a tensor, Python type name of anything else.
-        statistics: set for outputs where statistics were asked for.
+        statistics: set for outputs with requested statistics.
         backend: of statistics, which backend computed the tensor that they describe: `native` for the compiled program,
-            `numpy` for a run of numpy layers; None where there are none. A tensor that never leaves the registers of a
-            compiled kernel is one of such a run.
+            `numpy` for a run of the reference implementation; None where there are none. A tensor that never leaves the
+            registers of a compiled kernel is one of such a run.
     """
 
     name: str
@@ -86,7 +86,7 @@ class LayerTrace(NamedTuple):
         fused: operators whose work the kernel of this one did too.
         fused_into: the operator whose kernel did this one's work, in no time of its own; None for all others.
         precision: what the operands of its products were rounded to: `f32` (not at all), `bf16` or `int8`; `f32` for
-            all that is no product, and for numpy layers.
+            all other operators, and for the reference implementation.
     """
 
     index: int  # type: ignore[assignment]  # a field, which hides the method of tuples
@@ -113,7 +113,7 @@ class RunTrace:
         layers: every operator that ran, in execution order; or a function that makes them from the run's times when
             they are first read.
         start_ns: start of the run on the clock of `time.perf_counter_ns`.
-        is_observed: whether the run also kept values or took statistics: its times are not those of runs that serve.
+        is_observed: whether the run also captured values or took statistics: its times are not those of plain runs.
         pieces: rows of each run, where the rows of the inputs were run in parts: layers have the sums of their times,
             and follow each other; empty for a single run.
     """
@@ -170,7 +170,7 @@ def trace_operand(name: str, value: Value, backend: str | None = None) -> Operan
     Args:
         name: operand name.
         value: its value.
-        backend: what computed it, where statistics are asked for; None for none.
+        backend: the backend that computed it, with statistics; None without.
     """
     tensor, real = value, value
     if isinstance(value, QuantizedTensor):

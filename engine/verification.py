@@ -1,4 +1,4 @@
-"""Results of verification: a compiled program is used only after its results agreed with those of the numpy layers."""
+"""Verification: a compiled program is used only after its results agree with the reference implementation."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,16 +7,16 @@ from engine.errors import BuildError
 from engine.spec import TensorSpec, spell
 
 REFUSALS_KEPT = 64
-"""Refusals that are kept for reports: bounded, so that a client that keeps sending new shapes cannot exhaust memory."""
+"""Maximum recorded refusals: a client that keeps sending new shapes cannot exhaust memory."""
 
 
 class Verify(Enum):
-    """When compiled programs are compared with the numpy layers."""
+    """When compiled programs are compared with the reference implementation."""
 
     LOAD = "load"
     """Before a program is used for the first time; not again where `KUIPER_CACHE` has it that the very same agreed."""
     ALWAYS = "always"
-    """Before a program is used for the first time, in every process anew."""
+    """Before a program's first use in every process."""
     OFF = "off"
     """Never."""
 
@@ -36,16 +36,16 @@ def choose_verify(wanted: Verify | str) -> Verify:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A compiled program that is not used: the numpy layers run in its place.
+    """A rejected compiled program; the reference implementation runs instead.
 
     Attributes:
-        inputs: what it was compiled for.
+        inputs: the input types.
         operator: name of the operator at fault; None where the program could not be compiled.
         type: its PNNX type.
         fused: names of the other operators whose work its kernel does.
-        difference: largest absolute difference from the numpy layer, over that layer's largest absolute value; None
-            where there is none, as for results that are not finite or programs that could not be compiled.
-        reason: what is wrong, in words.
+        difference: largest absolute difference from the reference result, over its largest absolute value; None for
+            results that are not finite and programs that could not be compiled.
+        reason: the error, in words.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -62,14 +62,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the programs of a graph came to.
+    """Verification results of a graph's programs.
 
     Attributes:
-        checked: programs that were compared with the numpy layers.
+        checked: programs that were compared with the reference implementation.
         recalled: programs that were not, as another process had compared the very same, and they agreed.
-        unchecked: programs that could not be compared, as no input was found that the numpy layers run on.
+        unchecked: programs that could not be compared, for lack of an input on which the reference implementation runs.
         refused: programs that are not used, the latest `REFUSALS_KEPT` of them.
-        refused_count: how many there were in all.
+        refused_count: total refusals.
     """
 
     checked: int = 0

@@ -26,7 +26,7 @@ def _to_spec(value: Any) -> Any:
 
 
 def by_views(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the shape rule of a layer that only looks at its inputs in another way, and copies nothing."""
+    """Return the shape rule of a layer that returns views of its inputs."""
 
     def infer(*operands: Any, **arguments: Any) -> Any:
         named = {name: _to_array(value) for name, value in arguments.items()}

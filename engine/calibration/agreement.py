@@ -1,4 +1,4 @@
-"""How outputs, and tensors on the way to them, compare with those of float32."""
+"""Comparison of outputs and intermediate tensors with those of float32."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class LikenessSum:
 
     @property
     def likeness(self) -> Likeness:
-        """What came of it."""
+        """The result."""
         ratio = np.inf if not self._noise else -np.inf
         if 0 < self._noise < np.inf and self._signal:
             ratio = 10 * float(np.log10(self._signal / self._noise))

@@ -22,11 +22,11 @@ from engine.quantization.tensor_scale import TensorScale
 from engine.spec import TensorSpec, tensor_spec
 
 METHODS = ("mse", "minmax", "percentile")
-"""How ranges are chosen; the first is the default."""
+"""Calibration methods; the first is the default."""
 DEFAULT_PERCENTILE = 99.99
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is done, and how much there is."""
+"""Progress callback: current step, units done, total units."""
 
 
 class Calibrator:
@@ -34,18 +34,18 @@ class Calibrator:
 
     Args:
         graph: the model in float32, built.
-        examples: what it is run on.
-        kept: operators that stay in float32, by name.
-        progress: is told how far it is.
+        examples: the calibration data.
+        kept: names of the operators that stay in float32.
+        progress: progress callback.
 
     Attributes:
         graph: the model in float32.
-        examples: what it is run on.
-        candidates: the layers that can be computed in integers, in execution order, without those that are kept.
+        examples: the calibration data.
+        candidates: the layers that can be computed in integers, in execution order, without `kept`.
         not_finite: operand that has a scale -> in how many examples it held infinities or NaN, where there were any.
 
     Raises:
-        InputError: there are none, or a layer that is to be kept is not in the graph.
+        InputError: there are none, or a layer in `kept` is not in the graph.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Calibrator:
             raise InputError(f"{graph.param_path}: has no layers for int8; expected {expected}")
         self.not_finite: dict[str, int] = {}
         self._scales: dict[str, TensorScale] = {}
-        self._told: Calibration | None = None
+        self._calibration: Calibration | None = None
 
     def specs_of(self, place: int) -> list[TensorSpec]:
         """Return the shapes and dtypes of an example."""
@@ -83,7 +83,7 @@ class Calibrator:
 
         Args:
             method: one of `METHODS`.
-            percentile: percent of the values that "percentile" keeps.
+            percentile: percentage of the values within the range of the method "percentile".
 
         Raises:
             InputError: a tensor that needs a scale has no finite number in any example, or too large ones.
@@ -98,7 +98,7 @@ class Calibrator:
             self._check_scale(names[0], extent, scale)
             self._scales.update(dict.fromkeys(names, scale))
         name = os.fsencode(self.examples.name).decode(errors="replace")  # that of a file need not be UTF-8
-        self._told = Calibration(name, len(self.examples), method)
+        self._calibration = Calibration(name, len(self.examples), method)
 
     def _extents(self, names: Sequence[str]) -> dict[str, Extent]:
         """Return what each operand's values lie between, and count examples that are not finite."""
@@ -127,7 +127,7 @@ class Calibrator:
         if scale.scale > SCALES[1]:
             problem = f"operand {name!r} has numbers that are too large for int8"
             raise InputError(
-                f"{self.examples.name}: {problem}; --keep leaves a layer that reads it in float32"
+                f"{self.examples.name}: {problem}; --keep NAME computes a layer that reads it in float32"
             )
 
     def quantization(self, layers: Iterable[Candidate]) -> Quantization:
@@ -138,7 +138,7 @@ class Calibrator:
             tensors={
                 operand.name: self._scales[operand.name] for operand in scaled_operands(chosen, self._floats)
             },
-            calibration=self._told,
+            calibration=self._calibration,
         )
 
     def _observed(self, what: str, names: Sequence[str]) -> Iterator[list[Array]]:
@@ -164,7 +164,7 @@ def open_graph(
     backend: str | None,
     precision: Precision = Precision.F32,
 ) -> RuntimeGraph:
-    """Return a built graph that computes as a quantization says, in the precision named where there is none."""
+    """Return a built graph with a quantization; without one, in the given precision."""
     graph = RuntimeGraph(
         param, binary, threads=threads, backend=backend, quantization=quantization, precision=precision
     )

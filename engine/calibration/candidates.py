@@ -1,4 +1,4 @@
-"""Which layers of a graph can be computed in integers."""
+"""Layers of a graph that support int8."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Candidate:
 
     Attributes:
         operator: the operator.
-        activation: where the scale of its input comes from.
+        activation: source of its input's scale.
     """
 
     operator: RuntimeOperator

@@ -18,7 +18,7 @@ class Examples(Protocol):
 
     @property
     def name(self) -> str:
-        """What they are called: the name of a file or folder."""
+        """Their name: that of a file or folder."""
 
     def __len__(self) -> int: ...
 
@@ -85,7 +85,7 @@ def _names_of(port: Port) -> set[str]:
 
 
 def _are_numbered(arrays: Mapping[str, Array]) -> bool:
-    """Tell whether names are one word with the numbers from 0 on behind it."""
+    """Return whether names are one word with the numbers from 0 on behind it."""
     found = [_NUMBERED.fullmatch(name) for name in arrays]
     words = {match[1] for match in found if match is not None}
     numbers = {match[2] for match in found if match is not None}
@@ -113,7 +113,7 @@ def _as_input(place: str, array: Array, port: Port) -> Array:
 
 
 def _are_kept(array: Array, converted: Array) -> bool:
-    """Tell whether numbers stayed what they were, but for rounding to another width."""
+    """Return whether numbers are unchanged, except for rounding to another width."""
     if converted.dtype.kind in "fc":
         return bool((np.isfinite(converted) | ~np.isfinite(array)).all())
     return bool((converted == array).all())

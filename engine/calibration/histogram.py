@@ -1,4 +1,4 @@
-"""What values a tensor takes, over all examples."""
+"""Histogram of a tensor's values over all examples."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Extent:
     high: float = -np.inf
 
     def add(self, array: Array) -> bool:
-        """Take the values of one example; tells whether all of them are finite."""
+        """Take the values of one example; returns whether all of them are finite."""
         finite = array[np.isfinite(array)]
         if finite.size:
             self.low = min(self.low, float(finite.min()))
@@ -35,7 +35,7 @@ class Extent:
 
     @property
     def width(self) -> float:
-        """What integers have to reach over: from the least value to the greatest, 0 included."""
+        """The range to quantize: from the least value to the greatest, 0 included."""
         low, high = self.bounds
         return max(high, 0.0) - min(low, 0.0)
 
@@ -48,7 +48,7 @@ class Histogram:
     """How many values of a tensor lie in each of many even parts of its extent.
 
     Args:
-        extent: of the values.
+        extent: extent of the values.
     """
 
     def __init__(self, extent: Extent) -> None:
@@ -68,7 +68,7 @@ class Histogram:
         Args:
             method: "minmax" for all values, "percentile" for that part of them, in the middle, "mse" for the least
                 mean squared error.
-            percentile: percent of the values that "percentile" keeps.
+            percentile: percentage of the values within the range of the method "percentile".
         """
         if method == "minmax" or self._high <= self._low:
             return scale_of(self._low, self._high)
@@ -92,7 +92,7 @@ class Histogram:
         largest = max(-self._low, self._high)
         for most in np.geomspace(largest, _LEAST_SHRINK * largest, _SHRINKS).tolist():
             scale = scale_of(max(self._low, -most), min(self._high, most))
-            # what is rounded within the range is off by scale² / 12 on average: bins may be wider than steps
+            # rounding within the range has a mean squared error of scale² / 12: bins may be wider than steps
             off = np.abs(scale.rounded(middles) - middles).astype(np.float64)
             errors = np.where(off <= scale.scale, scale.scale**2 / 12, off**2)
             total = float((self._counts * errors).sum())

@@ -6,10 +6,10 @@ _WIDTH = 30
 
 
 class ProgressLine:
-    """Shows progress in one line that is written over; nothing where there is no terminal.
+    """Progress in one line of the terminal; silent without a terminal.
 
     Args:
-        stream: where to.
+        stream: the output stream.
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -13,13 +13,13 @@ _HEAD = ("layer", "type", "in", "ratio", "cosine", "f32", "bf16", "int8", "alone
 def figures_of(
     reports: Sequence[LayerReport], layers: Collection[Candidate], outcome: Outcome, runs: RunFigures
 ) -> QuantizationFigures:
-    """Return what was measured as it is kept beside the model.
+    """Return the measurements in the form of the file beside the model.
 
     Args:
-        reports: of all layers.
+        reports: reports of all layers.
         layers: those in int8.
-        outcome: how the outputs compare then.
-        runs: what a run takes then, and in other precisions.
+        outcome: error of the outputs.
+        runs: times of runs in each precision.
     """
     return QuantizationFigures(
         _outputs(outcome),

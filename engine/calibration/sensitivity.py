@@ -1,4 +1,4 @@
-"""What each layer costs and loses in int8, and which layers to keep in float32."""
+"""Time and error of each layer in int8, and which layers to keep in float32."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ from engine.trace import TraceLevel
 _TIMED_RUNS = 7
 
 Opener = Callable[[Quantization | None], RuntimeGraph]
-"""Builds the model as a quantization says; in bfloat16 where there is none."""
+"""Builds the model with a quantization; in bfloat16 without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerReport:
-    """What int8 does to one layer.
+    """Effect of int8 on one layer.
 
     Attributes:
         candidate: the layer.
-        likeness: how its result compares with float32, all layers in int8, where its kernel writes it.
-        alone: how the model's outputs compare where this layer alone is in int8.
+        likeness: comparison of its result with float32, all layers in int8, where its kernel writes it.
+        alone: comparison of the model's outputs with this layer alone in int8.
         f32_us: microseconds of its kernel in float32, the median of a few runs.
         bf16_us: the same in bfloat16, all layers in it that would gain by it.
         int8_us: the same in int8, all layers in int8.
@@ -44,7 +44,7 @@ class LayerReport:
 
     @property
     def harm(self) -> float:
-        """How much the layer harms the outputs: it is kept in float32 the sooner, the greater this is."""
+        """The layer's effect on the outputs: layers with the largest stay in float32 first."""
         return self.alone.error
 
 
@@ -55,7 +55,7 @@ class Sensitivity:
         calibrator: the model in float32, calibrated.
         opener: builds it with other quantizations.
         places: the examples that it is measured on.
-        progress: is told how far it is.
+        progress: progress callback.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class Sensitivity:
         self._rounded = opener(None)
 
     def outcome(self, layers: Sequence[Candidate]) -> Outcome:
-        """Tell how the outputs compare with float32 where these layers are in int8."""
+        """Compare the outputs with float32 when these layers are in int8."""
         graph = self._open(self._calibrator.quantization(layers))
         runs = [graph.forward(self._calibrator.examples[place]) for place in self._places]
         return compare_runs(runs, self._references)
 
     def reports(self) -> list[LayerReport]:
-        """Tell for each layer what int8 does to it, and it to the outputs."""
+        """Return each layer's error in int8, and its effect on the outputs."""
         candidates = self._calibrator.candidates
         ours = self._open(self._calibrator.quantization(candidates))
         likenesses = self._likenesses(ours)
@@ -98,7 +98,7 @@ class Sensitivity:
         return reports
 
     def run_figures(self, layers: Sequence[Candidate], processor: str) -> RunFigures:
-        """Tell what a run takes in each precision, where these layers are in int8.
+        """Measure a run in each precision, with these layers in int8.
 
         Args:
             layers: those in int8.
@@ -157,7 +157,7 @@ def choose_layers(
 
     Args:
         sensitivity: measures the model.
-        reports: of all layers.
+        reports: reports of all layers.
         is_enough: whether outputs are good enough.
     """
     by_harm = sorted(reports, key=lambda report: -report.harm)

@@ -1,4 +1,4 @@
-"""Which tensors need scales, and which of them share one, so that integers flow from one to the other unchanged."""
+"""Tensors that need scales, and groups that share one, so that integers pass between them unchanged."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -7,7 +7,7 @@ from engine.operator import INPUT, RuntimeOperand, RuntimeOperator
 from engine.quantization.scheme import Activation
 
 MOST_WIDENING = 2.0
-"""How many times a tensor's own range the one that it shares may be: it costs one of eight bits."""
+"""Maximum ratio of a shared range to a tensor's own range: it costs one of eight bits."""
 _KEEPS_VALUES = frozenset(
     (
         *("nn.MaxPool1d", "nn.MaxPool2d", "F.max_pool1d", "F.max_pool2d"),
@@ -15,7 +15,7 @@ _KEEPS_VALUES = frozenset(
         *("nn.Upsample", "F.upsample", "F.interpolate", "nn.UpsamplingNearest2d", "nn.ChannelShuffle"),
     )
 )
-"""Types whose results lie between their inputs' elements: the same integers can stand for both."""
+"""Types whose results lie between their inputs' elements, so that both can share a scale."""
 
 
 def scaled_operands(candidates: Iterable[Candidate], floats: Collection[str]) -> list[RuntimeOperand]:
@@ -53,9 +53,9 @@ def _sources(operand: RuntimeOperand, floats: Collection[str]) -> Iterator[Runti
 def shared_scales(operands: Sequence[RuntimeOperand], widths: Mapping[str, float]) -> list[list[str]]:
     """Return the operands that share a scale, together; each of the operands is in one group.
 
-    What is put together or chosen from other tensors shares their scale where that widens the range of none of them too
-    much. A tensor that nothing else reads loses nothing by it, as narrow as it may be: it is rounded to the integers of
-    the result in any case.
+    A concatenation or selection of tensors shares their scale unless that widens the range of one of them too much. A
+    tensor that nothing else reads loses nothing by it, as narrow as it may be: it is rounded to the integers of the
+    result in any case.
 
     Args:
         operands: what needs a scale.

@@ -12,7 +12,7 @@ from engine.errors import InputError
 from engine.graph import RuntimeGraph
 
 UNREADABLE = (ValueError, EOFError, BadZipFile, MemoryError, SyntaxError, TokenError)
-"""What numpy raises on damaged files of arrays, whose heads it reads as Python's literals."""
+"""Errors of numpy on damaged array files, whose headers are Python literals."""
 
 
 def load_arrays(path: Path) -> dict[str, Array]:

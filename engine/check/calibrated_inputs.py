@@ -11,7 +11,7 @@ _SEED = 0
 
 
 def calibrated_inputs(inputs: Mapping[str, Array], scales: Mapping[str, TensorScale]) -> dict[str, Array]:
-    """Return inputs whose numbers are spread evenly over what their integers stand for, so that none saturates.
+    """Return inputs with numbers spread evenly over their quantized range, so that none saturates.
 
     Args:
         inputs: operand -> what it would be otherwise; one without a scale, and one that is not float32, stays so.

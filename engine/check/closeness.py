@@ -9,7 +9,7 @@ from engine.dtypes import Array
 _OUTLIER = 1000.0
 """Over how many times the median magnitude a tensor's largest element is not what its others are measured by."""
 _MOST_KINDS = 1024
-"""Most parts along a dimension that may hold values of kinds of their own."""
+"""Maximum parts along a dimension with separate tolerances."""
 
 
 def is_close(ours: Array, wanted: Array, tolerance: float) -> bool:
@@ -20,14 +20,14 @@ def is_close(ours: Array, wanted: Array, tolerance: float) -> bool:
 
     Args:
         ours: an array.
-        wanted: what it is compared with, of the same shape.
+        wanted: the reference, of the same shape.
         tolerance: largest difference that is ignored, relative to the value and to the largest of its tensor.
     """
     if wanted.dtype.kind in "biu":
         return np.array_equal(ours, wanted)
     whole = magnitude(wanted) or 1.0
     return _agree(ours, wanted, tolerance, whole) or any(
-        # a part of zeros alone says nothing of its magnitude
+        # a part of zeros alone has no magnitude
         all(
             _agree(ours[part], wanted[part], tolerance, magnitude(wanted[part]) or min(1.0, whole))
             for part in parts

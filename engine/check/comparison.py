@@ -18,7 +18,7 @@ from engine.run import Run
 from engine.spec import TensorSpec, Value, arrays_in, tensor_spec
 
 REFERENCE, NUMPY = "the reference", "numpy"
-"""What tensors are compared with."""
+"""References of a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Difference:
         problem: why the two count as different, None where they do not.
         absolute: largest absolute difference; None where shapes differ.
         relative: largest absolute difference over the reference's largest absolute value; None likewise.
-        backend: what computed the tensor: `native` for the compiled program, `numpy` for a run of numpy layers.
+        backend: what computed the tensor: `native` (compiled program) or `numpy` (reference implementation).
         group: other operators that the same compiled kernel computes, in registers, as `type name`: their own operands
             exist in no memory, and are compared here, at the end of the group.
         seen_at: of such an operand, where the reference lacks the end of its group, the end's name: then a run of numpy
             layers is compared with the reference, and at the end what the kernel computes with numpy. None for all
             others.
-        against: what it was compared with: `REFERENCE` for what the caller brings, `NUMPY` for a run of numpy layers.
+        against: what it was compared with: `REFERENCE` (from the caller) or `NUMPY` (reference implementation).
         ratio: signal-to-noise ratio in decibels, infinite where there is no difference; None where shapes differ, and
             for what is no tensor of real numbers.
     """
@@ -62,7 +62,7 @@ def compare_outputs(
     """Run a built graph on its backend and compare its outputs, in order.
 
     Returns:
-        One difference per output; one more that says so where there are more or fewer outputs than expected.
+        One difference per output; one more if the number of outputs differs from the expected one.
     """
     outputs = graph.forward(inputs)
     backend = _backend(graph, inputs)
@@ -112,7 +112,8 @@ def compare_layers(
     seen = graph.observable(specs)
     compared = set(names.values())
     ends = {end for name in compared if (end := seen.get(name, name)) not in compared}
-    # of what exists nowhere numpy's value is compared, unless the end of its group is: there the kernel's is
+    # of an operand that is never stored numpy's value is compared, unless the end of its group is: there the kernel's
+    # is
     wanted = {name for name in compared if seen.get(name, name) in (name, *ends)}
     run = graph.run(inputs, capture=[*wanted, *ends])
     plain = Run(graph.plan(specs), capture=ends).execute(given, ()).captured if ends else {}

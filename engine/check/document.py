@@ -9,7 +9,7 @@ from engine.ports import Port
 
 
 def describe_report(report: Report) -> dict[str, Any]:
-    """Return what a report says, by the names of its attributes; `runs` is None where that is not known."""
+    """Return a report as a dictionary of its attributes; `runs` is None if unknown."""
     return {
         "runs": report.runs,
         "types": dict(report.types),

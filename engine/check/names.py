@@ -1,4 +1,4 @@
-"""Names of operands, and of operators for what they give: PyTorch's module names, where the exporter kept them."""
+"""Names of operands, and of operators for their outputs: PyTorch's module names where the exporter preserves them."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -7,19 +7,19 @@ from engine.errors import InputError, describe_problem
 from engine.graph import RuntimeGraph
 
 OPERAND, OPERATOR = "operand:", "operator:"
-"""What stands before a name that an operand and an operator share, to tell which is meant."""
+"""Prefixes of a name that an operand and an operator share."""
 _SHOWN = 8
 _NEAR = 3
 
 
 def operands_named(graph: RuntimeGraph, names: Collection[str]) -> dict[str, str]:
-    """Return the operand that each name stands for.
+    """Return the operand that each name refers to.
 
     A name is an operand's, or an operator's, for the one operand that it gives (that a `pnnx.Output` takes); one of
-    several is `name.0`, `name.1` … Where both have a name, `operand:` or `operator:` before it tells which is meant.
+    several is `name.0`, `name.1` … The prefix `operand:` or `operator:` resolves a name that both have.
 
     Raises:
-        InputError: a name is nobody's, with names that are near; or it stands for more than one operand.
+        InputError: a name is unknown (the error lists similar names), or refers to more than one operand.
     """
     given = _given_by(graph)
     unknown = [name for name in names if not _meant(graph, given, name)]
@@ -41,7 +41,7 @@ def _given_by(graph: RuntimeGraph) -> dict[str, list[str]]:
 
 
 def _meant(graph: RuntimeGraph, given: dict[str, list[str]], name: str) -> list[str]:
-    """Return all operands that a name may stand for."""
+    """Return all operands that a name may refer to."""
     if name.startswith(OPERAND) and name.removeprefix(OPERAND) in graph.operands:
         return [name.removeprefix(OPERAND)]
     if name.startswith(OPERATOR) and name.removeprefix(OPERATOR) in given:

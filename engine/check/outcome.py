@@ -7,7 +7,7 @@ from engine.check.comparison import NUMPY, REFERENCE, Difference
 
 
 def print_outputs(differences: Sequence[Difference]) -> bool:
-    """Print how outputs compare; tells whether one differs."""
+    """Print how outputs compare; returns whether one differs."""
     for difference in differences:
         verdict = difference.problem or f"agrees, largest difference {_number(difference.absolute)}"
         print(f"output  {difference.operand}  {verdict} ({difference.backend})")
@@ -15,12 +15,12 @@ def print_outputs(differences: Sequence[Difference]) -> bool:
 
 
 def print_layers(differences: Iterable[Difference]) -> bool:
-    """Print the first operator that differs from a reference, or that none does; tells whether one does."""
+    """Print the first operator that differs from a reference, or that none does; returns whether one does."""
     return _print_first(differences, "layers", "first divergence", REFERENCE)
 
 
 def print_backends(differences: Iterable[Difference]) -> bool:
-    """Print the first operator that two backends compute differently, or that there is none; tells whether there is."""
+    """Print the first operator that two backends compute differently, if any; returns whether there is one."""
     return _print_first(differences, "backends", "first difference", NUMPY)
 
 

@@ -1,4 +1,4 @@
-"""What a lower precision costs each layer: its result against the same in float32, on the same inputs."""
+"""Error of each layer in a lower precision, against float32 on the same inputs."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def compare_precision(graph: RuntimeGraph, plain: RuntimeGraph, inputs: Inputs) 
     Args:
         graph: the graph, built.
         plain: the same in float32, built.
-        inputs: of both.
+        inputs: inputs of both.
     """
     given = check_inputs(graph.inputs, inputs)
     specs = [tensor_spec(array) for array in given.values()]
@@ -62,7 +62,7 @@ def compare_precision(graph: RuntimeGraph, plain: RuntimeGraph, inputs: Inputs) 
 
 
 def print_precision(losses: Iterable[LayerLoss], least: float) -> bool:
-    """Print the ratio of each layer up to the first that is below the least; tells whether one is."""
+    """Print the ratio of each layer up to the first that is below the least; returns whether one is."""
     count = 0
     for loss in losses:
         count += 1

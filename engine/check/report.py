@@ -1,4 +1,4 @@
-"""What a model consists of and what it takes to run it."""
+"""Contents of a model and requirements of its runs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,14 +26,14 @@ class Report:
         outputs: the graph's outputs.
         parameters: elements of all attributes.
         attribute_bytes: bytes of all attributes as they are stored.
-        multiply_adds: multiply-adds of one run on the shapes asked for; None where unknown.
-        peak_bytes: most bytes of intermediate tensors alive at once in such a run, layer by layer; None where unknown.
-        footprint: what such a run takes compiled; None where it is not compiled.
-        shapes: for which input shapes those figures are, and what tells these; None where nothing does.
-        unchecked: what has to be told before it can be said whether the model runs; None where that is known.
+        multiply_adds: multiply-adds of one run on the requested shapes; None if unknown.
+        peak_bytes: peak bytes of live intermediate tensors in such a run, layer by layer; None if unknown.
+        footprint: memory of such a compiled run; None if it is not compiled.
+        shapes: the input shapes of those figures, and their source; None if unknown.
+        unchecked: information that is missing to decide whether the model runs; None if it is decided.
         problem: why the model cannot run on those shapes, with the operator at fault; None where it can.
-        refused: compiled programs that are not used, as they do not give what the numpy layers give.
-        warnings: what was taken for granted that the file does not say, and where it contradicts itself.
+        refused: compiled programs that are not used, as their results differ from the reference implementation.
+        warnings: assumptions about what the file does not declare, and its contradictions.
     """
 
     types: Counter[str]
@@ -87,12 +87,12 @@ def inspect(graph: RuntimeGraph, shapes: Sequence[Sequence[int]] = ()) -> Report
     Args:
         graph: a graph in any state.
         shapes: input shapes to count for, in the order of the inputs; by default those that the file declares. A
-            dimension that it leaves open is that of an image in `model.toml` beside it, or is not told: never guessed.
+            dynamic dimension is that of the image in `model.toml` beside it, or unknown; never guessed.
 
     Raises:
         PnnxError, GraphError, ParameterError: as `RuntimeGraph.build`; unsupported types are no error here, nor is a
             graph that cannot run on its shapes.
-        BuildError: the file contradicts itself, or does not say what is meant.
+        BuildError: the file is contradictory or ambiguous.
         InputError: `shapes` do not fit the graph's inputs, or `model.toml` cannot be read.
     """
     unsupported: tuple[UnsupportedOperator, ...] = ()

@@ -1,4 +1,4 @@
-"""For which input shapes a model is checked: those asked for, those that its file declares, or those of its images."""
+"""Input shapes of a check: requested, declared in the file, or those of the model's images."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from engine.ports import Port
 from engine.spec import TensorSpec
 
 CONFIG = "model.toml"
-"""File beside the model that says what it is for; the service reads the whole of it, the check only sizes."""
+"""Configuration file of the model; the service reads all of it, the check only sizes."""
 
 Extents = tuple[int, ...]
 
@@ -22,8 +22,8 @@ class ShapeChoice:
     """Input shapes to check a model with.
 
     Attributes:
-        specs: one per input, in order; None where they cannot be told.
-        source: what tells them, or what keeps them from being told.
+        specs: one per input, in order; None if they are unknown.
+        source: where they come from, or why they are unknown.
     """
 
     specs: tuple[TensorSpec, ...] | None
@@ -35,7 +35,7 @@ def choose_shapes(ports: Sequence[Port], given: Sequence[Sequence[int]], model: 
 
     Args:
         ports: the graph's inputs.
-        given: shapes that the caller asks for, in the order of the inputs; none to have them chosen.
+        given: requested shapes, in the order of the inputs; empty for a choice.
         model: the `.param` file; a `model.toml` lies beside it, or one folder up where it is in a version's folder.
 
     Raises:
@@ -55,17 +55,17 @@ def choose_shapes(ports: Sequence[Port], given: Sequence[Sequence[int]], model: 
     if len(filled) == len(ports):
         return ShapeChoice(
             _specs(ports, filled),
-            f"declared in the file, open dimensions for one image as {path}, [image] says",
+            f"declared in the file, dynamic dimensions for one image from [image] in {path}",
         )
     listed = _listed(ports, config)
     if listed is not None:
         return ShapeChoice(_specs(ports, listed), f"the first of {path}, [warm_up] shapes")
     unclear = ", ".join(str(port) for port, shape in zip(ports, images, strict=True) if shape is None)
-    return ShapeChoice(None, f"the file leaves dimensions open ({unclear}); give --shape, once per input")
+    return ShapeChoice(None, f"the model has dynamic dimensions ({unclear}); give --shape, once per input")
 
 
 def _specs(ports: Sequence[Port], shapes: Sequence[Extents]) -> tuple[TensorSpec, ...]:
-    """Return inputs of these shapes, of the dtypes that the graph's inputs have: f32 where the file tells none."""
+    """Return inputs of these shapes, of the dtypes of the graph's inputs: f32 if undeclared."""
     return tuple(
         TensorSpec(shape, PNNX_COMPUTE[port.dtype or "f32"])
         for port, shape in zip(ports, shapes, strict=True)
@@ -92,7 +92,7 @@ def _read(model: Path) -> tuple[Mapping[str, Any], Path]:
 
 
 def _image_shape(port: Port, config: Mapping[str, Any], path: Path) -> Extents | None:
-    """Return an input's shape for one image of the size that `[image]` tells, None where it does not tell."""
+    """Return an input's shape for one image of the size in `[image]`; None if that has no size."""
     whole = _whole(port.shape)
     image = config.get("image")
     if whole is not None or port.shape is None or not isinstance(image, Mapping):
@@ -119,7 +119,7 @@ def _size(size: object, path: Path) -> tuple[int, int] | None:
 
 
 def _listed(ports: Sequence[Port], config: Mapping[str, Any]) -> list[Extents] | None:
-    """Return the first of the shapes that the model is warmed up with; the service tells what is wrong with them."""
+    """Return the first of the model's warm-up shapes; the service validates them."""
     warm_up = config.get("warm_up")
     shapes = warm_up.get("shapes") if isinstance(warm_up, Mapping) else None
     first = shapes[0] if isinstance(shapes, list) and shapes else None

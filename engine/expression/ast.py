@@ -1,6 +1,6 @@
 """The tree of an expression, and the orders it is walked in.
 
-Every walk keeps its own stack: a tree may be nested deeper than the interpreter recurses.
+Every walk keeps its own stack: a tree may be nested deeper than Python's recursion limit.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The functions PNNX writes in expressions: how many arguments they take, and what they do.
 
-Scalars in an expression stand for tensors without dimensions of the traced model: arithmetic on them happens in
+Scalars in an expression are 0-d tensors of the traced model: arithmetic on them is done in
 bool, int64, float32 or complex64, so that `int(mul(size(@0,2),0.7))` comes out as it did in PyTorch.
 """
 
@@ -54,7 +54,7 @@ class Function:
     elementwise: bool = False
 
     def takes(self, count: int) -> bool:
-        """Tell whether the function takes `count` arguments."""
+        """Return whether the function takes `count` arguments."""
         return self.least <= count <= self.most
 
     def wrong_count(self, count: int) -> str:

@@ -1,7 +1,7 @@
 """Tokens -> tree, by recursive descent.
 
 The rules are generators: a rule yields the rule it descends into, and is sent the node that came of it. `_descend`
-keeps the rules under way in a list, so that nesting is bounded by `MAX_DEPTH` and not by the interpreter's stack.
+keeps the active rules in a list, so that nesting is bounded by `MAX_DEPTH` and not by Python's recursion limit.
 
 PNNX's writer knows some of its own functions (log1p, expm1) only in part: what should read
 `sub(add(expm1(@0),@1),0.5)` it writes as `sub(add(expm1,@0),@1),0.5`. Names and values come in the right order, but
@@ -21,7 +21,7 @@ from engine.expression.lexer import tokenize
 from engine.expression.tokens import Token, TokenKind
 
 MAX_DEPTH = 100_000
-"""Deepest nesting accepted; every level under way takes about a kilobyte."""
+"""Maximum nesting; every active level takes about a kilobyte."""
 
 _CONSTANTS: dict[str, bool | None] = {"None": None, "True": True, "False": False}
 _SEPARATORS = frozenset((TokenKind.OPEN, TokenKind.CLOSE, TokenKind.COMMA))
@@ -48,7 +48,7 @@ def parse(source: str) -> ExpressionNode:
 
 
 def _is_flattened(tokens: list[Token]) -> bool:
-    """Tell whether a function's name stands without the bracket that should follow it."""
+    """Return whether a function's name stands without the bracket that should follow it."""
     return any(
         token.kind is TokenKind.NAME and token.text in FUNCTIONS and follower.kind in _MISPLACED
         for token, follower in pairwise(tokens)

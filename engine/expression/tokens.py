@@ -1,4 +1,4 @@
-"""What the characters of an expression mean: its tokens."""
+"""Tokens of an expression."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -101,7 +101,7 @@ def _cells(size: int, cells: int) -> Array:
 
 def _max_axis(array: Array, axis: int, cells: int) -> Array:
     table = _cells(array.shape[axis], cells)
-    if len(table) > cells > 0:  # few long cells: each by itself
+    if len(table) > cells > 0:  # few long cells: each separately
         spans = zip(table[0], table[-1], strict=True)
         return np.stack([array[along(axis, slice(first, last + 1))].max(axis) for first, last in spans], axis)
     total: Array = array.take(table[0], axis)

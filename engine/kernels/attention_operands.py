@@ -1,8 +1,8 @@
-"""Tells the operands of an exported nn.MultiheadAttention apart.
+"""Identifies the operands of an exported nn.MultiheadAttention.
 
 The exporter lists them in the order in which the traced code first used them, each once (self-attention has a single
 one), and calls one of them `attn_mask`, not always the right one: a mask of bools is used before the sequences are.
-Ranks, sizes and dtypes tell.
+By ranks, sizes and dtypes.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from engine.kernels.promotion import TensorLike
 
 
 class Layout(NamedTuple):
-    """What is known of an attention before its operands.
+    """Properties of an attention that do not depend on its operands.
 
     Attributes:
         heads: number of heads.
@@ -36,7 +36,7 @@ class OperandPlaces(NamedTuple):
 
 
 def place_operands(operands: Sequence[TensorLike], named_mask: bool, layout: Layout) -> OperandPlaces:
-    """Tell which operand is what.
+    """Identify the operands.
 
     Args:
         operands: in the exporter's order, but the one that it calls `attn_mask` last.
@@ -96,7 +96,7 @@ def _sequences(operands: Sequence[TensorLike], places: Sequence[int], layout: La
 def _masks(
     operands: Sequence[TensorLike], places: Sequence[int], scores: tuple[int, int]
 ) -> tuple[int | None, int | None]:
-    """Tell a mask of scores from a mask of keys; where shapes do not, by the order that the exporter gives them."""
+    """Distinguish the attention mask from the key padding mask, by shape, else by the exporter's order."""
 
     def fits_scores(place: int) -> bool:
         return len(operands[place].shape) > 2 or operands[place].shape == scores

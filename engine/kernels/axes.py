@@ -6,7 +6,7 @@ from math import prod
 from engine.errors import ArgumentError
 
 MAX_ELEMENTS = 2**31
-"""No tensor may have more elements than this; a larger product is taken for an error in the model."""
+"""Maximum elements of a tensor; a larger product is treated as an error in the model."""
 
 
 def axis(dim: int, rank: int, argument: str = "dim") -> int:
@@ -24,7 +24,7 @@ def axis(dim: int, rank: int, argument: str = "dim") -> int:
 
 
 def axes(dims: Sequence[int], rank: int, argument: str = "dim") -> tuple[int, ...]:
-    """Return `dims` counted from the front; no dims stand for all of them.
+    """Return `dims` counted from the front; no dims mean all of them.
 
     A tensor without dimensions has none to return.
 
@@ -51,7 +51,7 @@ def position(index: int, size: int, argument: str = "index") -> int:
 
 
 def checked_shape(shape: Sequence[int], argument: str = "size") -> tuple[int, ...]:
-    """Return a shape that someone asks for, once it is known to be one.
+    """Return a requested shape after validation.
 
     Raises:
         ArgumentError: a size is negative, or there would be absurdly many elements.

@@ -23,7 +23,7 @@ def bfloat16_bits(array: Array) -> Array:
     is_finite = magnitude < np.uint32(0x7F800000)
     too_large = is_finite & ((rounded & np.uint32(0x7FFF)) >= np.uint32(0x7F80))
     rounded = np.where(too_large, sign | np.uint32(0x7F7F), rounded)
-    # of a NaN the upper half alone might be an infinity: a bit of it is set that says NaN
+    # of a NaN the upper half alone might be an infinity: a bit of it is set, which makes it NaN
     is_nan = magnitude > np.uint32(0x7F800000)
     rounded = np.where(is_nan, (bits >> np.uint32(16)) | np.uint32(0x40), rounded)
     return np.where(is_finite | is_nan, rounded, bits >> np.uint32(16)).astype(np.uint16)

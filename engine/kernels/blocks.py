@@ -1,4 +1,4 @@
-"""How work is cut into blocks that stay in the second-level cache: columns of matrix products, and planes."""
+"""Cache blocking for the second-level cache: columns of matrix products, and planes."""
 
 import math
 import threading
@@ -11,16 +11,16 @@ import numpy as np
 from engine.dtypes import Array
 
 BLOCK_BYTES = 3 << 19
-"""Most bytes of columns at a time: three quarters of the 2 MB second-level cache of current servers.
+"""Maximum bytes of a block of columns: three quarters of the 2 MB second-level cache of current servers.
 
 Measured on the layers of ResNet18 and YOLOv5s: 1 to 2 MB is best, 256 KB and 3 MB are a tenth slower.
 """
 
 PLANE_BYTES = 1 << 19
-"""Most bytes of planes at a time in any one array; measured on ResNet18's and YOLOv5's max pooling."""
+"""Maximum bytes of a block of planes in one array; measured on ResNet18's and YOLOv5's max pooling."""
 
 KEPT_BYTES = 4 << 20
-"""Largest buffer that a thread keeps for its next product."""
+"""Largest buffer that a thread reuses for its next product."""
 
 MIN_COLUMNS = 96
 """Fewest columns of a product, however large one column is: narrower ones waste the weights' packing."""
@@ -47,9 +47,9 @@ def plane_blocks(*arrays: Array) -> Iterator[tuple[Array, ...]]:
 
 
 class _Scratch(threading.local):
-    """Memory that each thread keeps from one product to the next.
+    """Memory that each thread reuses from one product to the next.
 
-    A buffer allocated anew is returned to the system on release and faults in page by page when written:
+    A new buffer is returned to the system on release and faults in page by page when written:
     a twentieth of the time of ResNet18, a tenth of MobileNetV2's depthwise convolutions.
     """
 
@@ -60,7 +60,7 @@ _scratch = _Scratch()
 
 
 def column_buffer(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return an uninitialised array that holds until this thread asks for the next one."""
+    """Return an uninitialised array, valid until this thread requests the next one."""
     size = math.prod(shape) * dtype.itemsize
     if size > KEPT_BYTES:
         return np.empty(shape, dtype)

@@ -44,7 +44,7 @@ def convolve(
         stride: one step for each spatial axis.
         padding: (before, after) zeros of each spatial axis.
         dilation: distance between kernel elements for each spatial axis.
-        groups: how many independent convolutions the channels are split into.
+        groups: number of groups of channels.
 
     Returns:
         (batch, out_channels, *output) of the input's dtype. float16 is computed in float32; integers wrap.

@@ -19,7 +19,7 @@ def deformable_convolve(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Array:
-    """Convolve with windows whose elements are read where offsets say, linearly (arXiv:1703.06211, 1811.11168).
+    """Convolve with windows of elements at learned offsets, interpolated (arXiv:1703.06211, 1811.11168).
 
     Args:
         input: (batch, channels, height, width), zero outside.

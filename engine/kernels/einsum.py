@@ -66,18 +66,18 @@ def sizes_of(operands: Sequence[Labels], shapes: Sequence[Sequence[int]]) -> dic
     """Return the size of every label; axes of size 1 broadcast.
 
     Raises:
-        ValueError: a label stands for different sizes, or for different ones of the same operand.
+        ValueError: a label has different sizes.
     """
     sizes: dict[int, int] = {}
     for labels, shape in zip(operands, shapes, strict=True):
         own: dict[int, int] = {}
         for label, size in zip(labels, shape, strict=True):
             if own.setdefault(label, size) != size:
-                raise ValueError(f"a repeated label stands for sizes {own[label]} and {size} of one operand")
+                raise ValueError(f"a repeated label has sizes {own[label]} and {size} in one operand")
         for label, size in own.items():
             known = sizes.get(label, 1)
             if known not in (1, size) and size != 1:
-                raise ValueError(f"a label stands for sizes {known} and {size}")
+                raise ValueError(f"a label has sizes {known} and {size}")
             sizes[label] = size if known == 1 else known
     return sizes
 
@@ -146,7 +146,7 @@ def _contract(
 def _broadcast_summed(
     a: Array, a_labels: Labels, b: Array, b_labels: Labels, summed: Sequence[int]
 ) -> tuple[Array, Array]:
-    """Bring summed axes to one size: where one operand has size 1 the other can be summed beforehand."""
+    """Bring summed axes to one size: where one operand has size 1 the other is summed first."""
     for label in summed:
         a_axis, b_axis = a_labels.index(label), b_labels.index(label)
         if a.shape[a_axis] == 1:

@@ -11,7 +11,7 @@ import numpy as np
 from engine.dtypes import Array
 
 Norm: TypeAlias = Literal["backward", "forward", "ortho"]
-"""Which way is scaled by 1/n: back, forth, or both by its square root."""
+"""The direction scaled by 1/n: backward, forward, or both by its square root."""
 
 NORMS: Final[tuple[Norm, ...]] = ("backward", "forward", "ortho")
 _SWAPPED: Final[dict[Norm, Norm]] = {"backward": "forward", "forward": "backward", "ortho": "ortho"}

@@ -68,8 +68,8 @@ def _normal(x: Array, out: Array | None) -> Any:
 
 def _sinc(x: Array, out: Array | None) -> Any:
     del out
-    turned = x * x.dtype.type(np.pi)
-    return np.where(x == 0, x.dtype.type(1), np.sin(turned) / np.where(x == 0, 1, turned))
+    angle = x * x.dtype.type(np.pi)
+    return np.where(x == 0, x.dtype.type(1), np.sin(angle) / np.where(x == 0, 1, angle))
 
 
 def _bessel(x: Array, out: Array | None) -> Any:

@@ -48,7 +48,7 @@ def add_product(x: Array, a: Array, b: Array, beta: PythonScalar, alpha: PythonS
 
 
 def _blas_ready(x: Array) -> Array:
-    """Copy matrices that BLAS cannot address: it wants rows or columns without gaps between elements."""
+    """Copy matrices that BLAS cannot address: it needs contiguous rows or columns."""
     if x.ndim < 2 or x.itemsize in x.strides[-2:]:
         return x
     return np.ascontiguousarray(x)
@@ -58,7 +58,7 @@ def matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of a product of arrays of these shapes.
 
     Raises:
-        ValueError: they do not multiply; says why.
+        ValueError: the shapes cannot be multiplied.
     """
     if not a or not b:
         raise ValueError("a tensor without dimensions cannot be multiplied")

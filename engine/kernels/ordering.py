@@ -24,7 +24,7 @@ def ordered(x: Array, count: int, axis: int, *, descending: bool) -> tuple[Array
 
 
 def is_nan(x: Array) -> Array:
-    """Tell which elements are NaN; of integers and bools none is."""
+    """Return which elements are NaN; of integers and bools none is."""
     return np.isnan(x) if x.dtype.kind in "fc" else np.zeros(x.shape, np.bool_)
 
 

@@ -1,4 +1,4 @@
-"""How files spell padding: the names of its modes, and the sizes of a convolution's."""
+"""Padding parameters of files: names of modes, and sizes of a convolution's padding."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ def padding_pairs(
     stride that begins in an axis, and depends on the axes' `sizes`.
 
     Where a mode other than zeros pads unevenly or more than two axes, the exporter writes both sizes of every axis, the
-    last axis first; of one axis it writes nothing, and then only `same` can have been asked for.
+    last axis first; of one axis it writes nothing, and then only `same` is possible.
     """
     if mode != "constant" and padding == ():
         padding = "same"

@@ -1,8 +1,7 @@
 """Max, average and LP pooling over any number of spatial axes (`torch.nn.functional.max_pool1d` …).
 
-A window's maximum and sum separate by axis: each axis is reduced in turn by combining as many strided slices
-as the kernel is long, never window by window. Planes go through in blocks that stay in the second-level
-cache.
+A window's maximum and sum separate by axis: each axis is reduced separately by combining as many strided slices as the
+kernel is long, never window by window. Planes go through in blocks that stay in the second-level cache.
 """
 
 import math

@@ -5,7 +5,7 @@ kind of operand it is. Within one category a tensor with dimensions outranks a t
 Python scalar; only a higher category lets a weaker operand change the dtype.
 
 Source: https://pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc. complex32 has no numpy dtype;
-complex64 stands for it.
+complex64 replaces it.
 """
 
 from functools import cache

@@ -1,6 +1,6 @@
 """Integers for real numbers and back, as PyTorch's quantized CPU kernels compute them.
 
-An integer q stands for the real number (q - zero point) * scale. Scales are float32 when they are computed with.
+An integer q represents the real number (q - zero point) * scale. Scales are float32 in computations.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from engine.errors import ArgumentError
 
 
 def check_quantization(scale: float, zero_point: int, dtype: np.dtype[Any]) -> None:
-    """Check that integers of `dtype` can stand for real numbers in this way.
+    """Check the quantization parameters of integers of `dtype`.
 
     Raises:
         ArgumentError: the scale is not above zero, or the dtype cannot hold the zero point.
@@ -26,7 +26,7 @@ def check_quantization(scale: float, zero_point: int, dtype: np.dtype[Any]) -> N
 
 
 def quantize(real: Array, scale: float, zero_point: int, dtype: np.dtype[Any]) -> Array:
-    """Return the integers of `dtype` that stand for real numbers: rounded half to even, saturated; NaN is the largest.
+    """Quantize real numbers to `dtype`: rounded half to even, saturated; NaN is the largest.
 
     x / scale + zero point is rounded once to float32, as a fused multiply-add by 1 / scale does, then to an integer.
     """
@@ -43,7 +43,7 @@ def saturate(whole: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def dequantize(values: Array, scale: float, zero_point: int) -> Array:
-    """Return the float32 numbers that integers stand for."""
+    """Dequantize integers to float32."""
     real: Array = (values.astype(np.int64) - zero_point).astype(np.float32) * np.float32(scale)
     return np.asarray(real)
 
@@ -62,10 +62,10 @@ def requantize(
     Args:
         sums: whole numbers.
         bias: real numbers that are added, broadcastable to `sums`, or None.
-        sum_scales: float32, broadcastable to `sums`: what 1 in them stands for.
-        scale: what 1 in the result stands for.
-        zero_point: what stands for zero in the result.
-        dtype: of the result.
+        sum_scales: float32, broadcastable to `sums`: their scales.
+        scale: scale of the result.
+        zero_point: zero point of the result.
+        dtype: dtype of the result.
         relu: whether negative numbers become zero.
     """
     scaled = sums.astype(np.float32)

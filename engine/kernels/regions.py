@@ -7,10 +7,10 @@ from engine.errors import ArgumentError
 from engine.kernels.sampling import Planes, SampleTap, linear_taps
 
 MAX_GRID = 2**12
-"""Most samples along one side of a cell: a region that asks for more is taken for an error in what it came from."""
+"""Maximum samples along one side of a cell: a region with more is treated as an error in its source."""
 
 _BLOCK_ELEMENTS = 2**17
-"""Most samples, channels counted, that are held at a time: they stay in the second-level cache."""
+"""Maximum samples of a block, over all channels: they stay in the second-level cache."""
 
 
 def roi_align(
@@ -35,7 +35,7 @@ def roi_align(
         (regions, channels, *output_size) of the input's dtype.
 
     Raises:
-        ArgumentError: a region is of no item of the batch, or its cells want more than `MAX_GRID` points a side.
+        ArgumentError: a region is of no item of the batch, or its cells need more than `MAX_GRID` points a side.
     """
     items = _items(rois, input.shape[0])
     boxes = (rois.astype(np.float32) if rois.dtype == np.float16 else rois)[:, 1:] * spatial_scale

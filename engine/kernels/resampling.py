@@ -1,7 +1,7 @@
 """Resampling of spatial axes to another size (`torch.nn.functional.interpolate`).
 
 Every mode but `area` works axis by axis: a table holds, for each output position, the input positions it is made
-of and their weights. Tables depend on sizes alone and are kept between calls.
+of and their weights. Tables depend on sizes alone and are cached.
 """
 
 import math
@@ -61,7 +61,7 @@ def resample(
     Args:
         input: (batch, channels, *spatial); any dtype for the nearest modes, else floating. float16 is computed
             in float32.
-        size: length of each spatial axis of the output, or None where `scale_factor` says it.
+        size: length of each spatial axis of the output, or None with `scale_factor`.
         scale_factor: output length over input length for each spatial axis. It is also the distance between
             sampling points, though the output's length is rounded down, unless `recompute_scale_factor`.
         mode: `nearest`, `nearest-exact`, `linear`, `bilinear`, `trilinear`, `bicubic` or `area`.
@@ -106,7 +106,7 @@ def resampling_tables(
         scale_factor: for each axis, where the distance between sampling points follows from it alone.
         mode: any but `area`.
         align_corners: as in `resample`.
-        dtype: of the weights.
+        dtype: dtype of the weights.
     """
     scales: Sequence[float | None] = scale_factor or [None] * len(sizes)
     axes = list(zip(sizes, counts, scales, strict=True))

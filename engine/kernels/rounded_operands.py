@@ -1,7 +1,7 @@
-"""Products of numpy layers on operands rounded to bfloat16, as compiled kernels of that precision compute them.
+"""Products of the reference implementation on operands rounded to bfloat16, as in compiled bf16 kernels.
 
-A compiled program is compared with the numpy layers. Where its kernels round the operands of products, so do the layers
-that they are compared with: the two then differ by the order of float32 sums alone.
+A compiled program is compared with the reference implementation. Where its kernels round the operands of products, so
+do the layers that they are compared with: the two then differ by the order of float32 sums alone.
 """
 
 from collections.abc import Iterator
@@ -27,5 +27,5 @@ def operands_rounded(rounds: bool = True) -> Iterator[None]:
 
 
 def operand(array: Array) -> Array:
-    """Return an operand of a product: rounded where that is asked for, else as it is."""
+    """Return an operand of a product, rounded on request."""
     return rounded_to_bfloat16(array) if _rounds.get() and array.dtype == np.float32 else array

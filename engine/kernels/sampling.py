@@ -14,7 +14,7 @@ from engine.dtypes import Array
 from engine.kernels.axes import MAX_ELEMENTS
 
 SampleTap = tuple[Array, Array | None]
-"""Positions along one axis, and their weights; a position outside of the axis stands for zero."""
+"""Positions along one axis, and their weights; a position outside of the axis reads zero."""
 
 _CUBIC = -0.75
 """Coefficient of the cubic convolution kernel, PyTorch's."""

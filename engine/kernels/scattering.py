@@ -1,4 +1,4 @@
-"""Putting values where indices say: assigned, or combined with what is there."""
+"""Scattering of values to indices: assigned, or combined with the existing values."""
 
 from collections.abc import Callable
 from typing import Any

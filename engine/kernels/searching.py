@@ -22,13 +22,13 @@ def search_sorted(lines: Array, values: Array, *, right: bool) -> Array:
     """
     low = np.zeros(values.shape, np.int64)
     high = np.full(values.shape, lines.shape[-1])
-    while np.any(open_ := low < high):
+    while np.any(unresolved := low < high):
         middle = (low + high) // 2
         at = np.minimum(middle, max(lines.shape[-1] - 1, 0))
         seen = lines[at] if lines.ndim == 1 else np.take_along_axis(lines, at, -1)
-        before = open_ & ~(seen > values if right else seen >= values)
+        before = unresolved & ~(seen > values if right else seen >= values)
         low = np.where(before, middle + 1, low)
-        high = np.where(open_ & ~before, middle, high)
+        high = np.where(unresolved & ~before, middle, high)
     return low
 
 

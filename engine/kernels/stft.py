@@ -18,7 +18,7 @@ def forward(signal: Array, window: Array, hop: int, *, onesided: bool, normalize
         signal: (…, samples), real or complex, at least as long as the window.
         window: (n_fft,).
         hop: samples from one frame to the next.
-        onesided: keep only the n_fft // 2 + 1 frequencies that tell a real signal.
+        onesided: keep only the n_fft // 2 + 1 frequencies that determine a real signal.
         normalized: scale by the square root of n_fft.
     """
     size = window.shape[0]

@@ -1,4 +1,4 @@
-"""Views of memory with strides of one's own, kept inside the memory."""
+"""Views with custom strides, checked to stay within the memory."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ def strided(x: Array, size: Sequence[int], stride: Sequence[int], offset: int | 
         x: array of any shape; only where its memory lies matters.
         size: shape of the view.
         stride: distance between neighbours along each dimension, in elements, none of them negative.
-        offset: of the first element, in elements from the start of the storage; None starts where `x` does.
+        offset: offset of the first element, in elements from the start of the storage; None starts where `x` does.
 
     Raises:
         ArgumentError: the view would reach outside the storage.

@@ -1,6 +1,6 @@
 """Sums of many float32 numbers, as close to the exact ones as PyTorch's.
 
-numpy adds numbers that lie side by side in pairs, and pairs of these, but others one after the other: the mean of
+numpy adds numbers that are contiguous in pairs, and pairs of these, but others one after the other: the mean of
 40,000 rows would be off in its fourth digit. PyTorch adds all in a tree of partial sums, running sums in float64.
 """
 
@@ -29,7 +29,7 @@ def running(function: np.ufunc, x: Array, axis: int) -> Array:
 
 
 def _is_added_in_pairs(x: Array, axes: Sequence[int]) -> bool:
-    """Tell whether the numbers of a sum are few, or lie side by side."""
+    """Return whether the numbers of a sum are few, or are contiguous."""
     if x.size <= _FEW or prod(x.shape[axis] for axis in axes) <= _FEW:
         return True
     are_last = {axis % x.ndim for axis in axes} == set(range(x.ndim - len(axes), x.ndim))

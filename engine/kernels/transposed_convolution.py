@@ -37,7 +37,7 @@ def transposed_convolve(
         stride: distance in the output between neighbours of the input, for each spatial axis.
         padding: elements cut off both ends of each axis of the output.
         output_padding: elements added at the end of each axis of the output.
-        groups: how many independent convolutions the channels are split into.
+        groups: number of groups of channels.
         dilation: distance between kernel elements for each spatial axis.
 
     Returns:

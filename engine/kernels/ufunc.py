@@ -1,9 +1,9 @@
-"""What all elementwise functions share: promotion, casts, broadcasting, the array the result goes to.
+"""Base of elementwise functions: promotion, casts, broadcasting, output array.
 
 A kernel takes arrays (arrays without dimensions included) and at most all but one Python number, and returns a new
-array; only where the caller says so may it write over an argument. Its errors are plain Python's, for the caller to
-put into its own words: TypeError for a dtype that PyTorch does not compute either, ValueError for shapes that do not
-broadcast, ArithmeticError for an integer division by zero.
+array; it may overwrite an argument only on the caller's request. Its errors are plain Python's, for the caller to
+reword: TypeError for a dtype that PyTorch does not compute either, ValueError for shapes that do not broadcast,
+    ArithmeticError for an integer division by zero.
 
 Kernels set no `np.errstate`: it costs as much as a small addition. Who runs them ignores, once per run, what floating
 point signals (`with np.errstate(all="ignore")`).
@@ -88,7 +88,7 @@ def counts_bool(dtype: Dtype) -> UfuncPlan:
 
 
 class UfuncKernel:
-    """What unary and binary kernels share: from the promoted dtype to a plan.
+    """Base of unary and binary kernels: from the promoted dtype to a plan.
 
     Attributes:
         name: PyTorch's name of the function.

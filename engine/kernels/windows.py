@@ -18,7 +18,7 @@ Pairs: TypeAlias = Sequence[tuple[int, int]]
 """(before, after) of each axis, in elements."""
 
 BlockIndex: TypeAlias = tuple[slice | EllipsisType, ...]
-"""What picks a block out of an array."""
+"""Index of a block of an array."""
 
 
 def conv_output_size(

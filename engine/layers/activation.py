@@ -28,7 +28,7 @@ def _takes(kinds: str) -> Callable[..., TensorSpec]:
 
 
 def _floats(kinds: str) -> Callable[..., TensorSpec]:
-    """Make the rule of a function that keeps the shape and turns integers to float32."""
+    """Make the rule of a function that keeps the shape and converts integers to float32."""
 
     def infer(input: TensorSpec) -> TensorSpec:
         check_kind("input", input, kinds)

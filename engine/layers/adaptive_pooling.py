@@ -1,4 +1,4 @@
-"""Adaptive pooling: the caller says how many cells, not how large they are; in one, two and three dimensions."""
+"""Adaptive pooling in one, two and three dimensions: parameterised by output size, not by window size."""
 
 from collections.abc import Sequence
 

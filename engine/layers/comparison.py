@@ -1,4 +1,4 @@
-"""Layers that compare, and that combine truth values and bits: torch.eq, logical_and, bitwise_xor and kin."""
+"""Comparison, logical and bitwise layers: torch.eq, logical_and, bitwise_xor and similar."""
 
 from collections.abc import Callable
 from typing import TypeAlias

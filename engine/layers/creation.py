@@ -1,4 +1,4 @@
-"""Layers that make tensors from nothing but a shape: zeros, full, arange and kin.
+"""Creation of tensors from a shape: zeros, full, arange and similar.
 
 What PyTorch leaves uninitialised (empty) is zero here: a run must not depend on what was in memory before.
 """
@@ -28,13 +28,13 @@ def _infer_new(size: Ints, dtype: DType | None) -> TensorSpec:
 
 @layer("torch.zeros", "torch.empty", infer=_infer_new)
 def zeros(size: Ints, dtype: DType | None = None) -> Array:
-    """Give zeros; float32 unless `dtype` says otherwise."""
+    """Give zeros; float32 unless `dtype` is given."""
     return _filled(size, 0, dtype or FLOAT32)
 
 
 @layer("torch.ones", infer=_infer_new)
 def ones(size: Ints, dtype: DType | None = None) -> Array:
-    """Give ones; float32 unless `dtype` says otherwise."""
+    """Give ones; float32 unless `dtype` is given."""
     return _filled(size, 1, dtype or FLOAT32)
 
 
@@ -55,7 +55,7 @@ def _dtype_of(value: TensorSpec | Array | Number | bool) -> DType:
 
 @layer("torch.full", infer=_infer_full)
 def full(size: Ints, fill_value: Array | Number | bool, dtype: DType | None = None) -> Array:
-    """Give one value everywhere, in its own dtype unless `dtype` says otherwise."""
+    """Give one value everywhere, in its own dtype unless `dtype` is given."""
     return _filled(size, fill_value, dtype or _dtype_of(fill_value))
 
 
@@ -65,13 +65,13 @@ def _infer_like(input: TensorSpec, dtype: DType | None) -> TensorSpec:
 
 @layer("torch.zeros_like", "torch.empty_like", infer=_infer_like)
 def zeros_like(input: Array, dtype: DType | None = None) -> Array:
-    """Give zeros in the shape, and unless `dtype` says otherwise the dtype, of `input`."""
+    """Give zeros in the shape, and unless `dtype` is given the dtype, of `input`."""
     return _filled(input.shape, 0, dtype or input.dtype)
 
 
 @layer("torch.ones_like", infer=_infer_like)
 def ones_like(input: Array, dtype: DType | None = None) -> Array:
-    """Give ones in the shape, and unless `dtype` says otherwise the dtype, of `input`."""
+    """Give ones in the shape, and unless `dtype` is given the dtype, of `input`."""
     return _filled(input.shape, 1, dtype or input.dtype)
 
 
@@ -84,7 +84,7 @@ def _infer_full_like(
 
 @layer("torch.full_like", infer=_infer_full_like)
 def full_like(input: Array, fill_value: Array | Number | bool, dtype: DType | None = None) -> Array:
-    """Give one value in the shape, and unless `dtype` says otherwise the dtype, of `input`."""
+    """Give one value in the shape, and unless `dtype` is given the dtype, of `input`."""
     return _filled(input.shape, fill_value, dtype or input.dtype)
 
 
@@ -94,13 +94,13 @@ def _infer_new_like(input: TensorSpec, size: Ints, dtype: DType | None) -> Tenso
 
 @layer("Tensor.new_zeros", "Tensor.new_empty", infer=_infer_new_like)
 def new_zeros(input: Array, size: Ints, dtype: DType | None = None) -> Array:
-    """Give zeros in the dtype of `input` unless `dtype` says otherwise."""
+    """Give zeros in the dtype of `input` unless `dtype` is given."""
     return _filled(size, 0, dtype or input.dtype)
 
 
 @layer("Tensor.new_ones", infer=_infer_new_like)
 def new_ones(input: Array, size: Ints, dtype: DType | None = None) -> Array:
-    """Give ones in the dtype of `input` unless `dtype` says otherwise."""
+    """Give ones in the dtype of `input` unless `dtype` is given."""
     return _filled(size, 1, dtype or input.dtype)
 
 
@@ -115,7 +115,7 @@ def _infer_new_full(
 def new_full(
     input: Array, size: Ints, fill_value: Array | Number | bool, dtype: DType | None = None
 ) -> Array:
-    """Give one value everywhere, in the dtype of `input` unless `dtype` says otherwise."""
+    """Give one value everywhere, in the dtype of `input` unless `dtype` is given."""
     return _filled(size, fill_value, dtype or input.dtype)
 
 

@@ -46,9 +46,9 @@ class Stage:
 def _prepare(**attributes: Array) -> dict[str, tuple[Stage, ...]]:
     """Sort the constants of the traced module out.
 
-    Exporters number them in one order or its reverse (`pnnx_00` … `pnnx_06`, earlier `pnnx_6` … `pnnx_0`), so they
-    are told apart by what they are: strides have one axis; a grid counts its columns and rows; an anchor
-    grid repeats its anchors; and earlier stages have more cells.
+    Exporters number them in one order or its reverse (`pnnx_00` … `pnnx_06`, earlier `pnnx_6` … `pnnx_0`), so they are
+    identified by their contents: strides have one axis; a grid counts its columns and rows; an anchor grid repeats its
+    anchors; and earlier stages have more cells.
     """
     constants = [array for name, array in attributes.items() if _CONSTANT.fullmatch(name)]
     strides = [array for array in constants if array.ndim == 1]
@@ -76,7 +76,7 @@ def _cells(rows: int, columns: int) -> Array:
 
 
 def _counts_cells(array: Array) -> bool:
-    """Tell a grid, cell indices plus an offset within the cell, from a grid of anchors."""
+    """Return whether this is a grid (cell indices plus an offset within the cell), not a grid of anchors."""
     offsets = array - _cells(*array.shape[2:4])
     return bool(np.all(offsets == offsets.flat[0]) and abs(offsets.flat[0]) <= 1)
 

@@ -16,6 +16,6 @@ def _infer_dropout(input: TensorSpec) -> TensorSpec:
     infer=_infer_dropout,
 )
 def dropout(input: Array, p: float = 0.5, training: bool = False) -> Array:
-    """Give the input; `training` in a file says how the model was traced, not that it is being trained."""
+    """Give the input; `training` in a file is the mode in which the model was traced."""
     del p, training
     return input

@@ -1,4 +1,4 @@
-"""Layers that work element by element and stand outside expressions: clamp, where, masked_fill, complex and kin.
+"""Elementwise layers outside expressions: clamp, where, masked_fill, complex and similar.
 
 What PNNX folds into expressions (add, mul, sqrt, …) is in `engine.expression`; what compares is in `comparison`.
 """

@@ -113,7 +113,7 @@ def topk(
 ) -> tuple[Array, Array]:
     """Take the `k` largest or smallest values along a dimension, and where they are.
 
-    They come in order whether `sorted` asks for it or not; of equal values the first comes first.
+    They are sorted whatever `sorted` is; of equal values the first comes first.
     """
     del sorted
     if not input.ndim:

@@ -29,7 +29,7 @@ FourierRoutine: TypeAlias = Callable[..., Array]
 
 @dataclass(frozen=True)
 class Transform:
-    """What tells one transform from another.
+    """Parameters that distinguish the transforms.
 
     Attributes:
         kernel: the routine for its kind.

@@ -104,7 +104,7 @@ def _infer_isclose(input: TensorSpec, other: TensorSpec, rtol: float, atol: floa
 def isclose(
     input: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Array:
-    """Tell where |input - other| is at most atol + rtol · |other|."""
+    """Return where |input - other| is at most atol + rtol · |other|."""
     close = np.asarray(input == other)
     if input.dtype.kind in "fc":
         difference = np.abs(input - other)

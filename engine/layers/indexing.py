@@ -1,4 +1,4 @@
-"""Layers that pick elements by index or mask, or put some there: index, gather, index_put, scatter_add and kin."""
+"""Indexing layers: index, gather, index_put, scatter_add and similar."""
 
 from typing import Any
 
@@ -178,7 +178,7 @@ def _infer_scatter_add(input: TensorSpec, dim: int, index: TensorSpec, src: Tens
 
 @layer("torch.scatter_add", infer=_infer_scatter_add)
 def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
-    """Give a copy of `input` to which each element of `src` is added where `index` says along `dim`."""
+    """Give a copy of `input` to which each element of `src` is added at `index` along `dim`."""
     result = input.copy()
     target, places, values = np.atleast_1d(result), np.atleast_1d(index), np.atleast_1d(src)
     place = axis(dim, target.ndim)

@@ -28,7 +28,7 @@ def _members(tensors: Sequence[Any], kind: type[Any]) -> list[Any]:
 
 
 def _is_skipped(tensor: Any) -> bool:
-    """Tell whether PyTorch leaves a tensor out: one of shape (0,) fits any other."""
+    """Return whether PyTorch leaves a tensor out: one of shape (0,) fits any other."""
     return bool(tensor.shape == (0,))
 
 
@@ -124,7 +124,7 @@ def _infer_split(tensor: TensorSpec, split_size_or_sections: int | Ints, dim: in
 
 
 def _sections(value: int | Ints) -> tuple[Ints, bool]:
-    """Return the sizes, and whether the one there is stands for all pieces."""
+    """Return the sizes, and whether a single one applies to all pieces."""
     return ((value,), True) if isinstance(value, int) else (value, False)
 
 

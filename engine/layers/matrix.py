@@ -163,6 +163,6 @@ def _count_einsum(*operands: TensorSpec, equation: str) -> int:
 
 @layer("torch.einsum", infer=_infer_einsum, multiply_adds=_count_einsum)
 def einsum(*operands: Array, equation: str) -> Array:
-    """Sum products of elements as the equation says, `"bij,bjk->bik"`."""
+    """Sum products of elements by an einsum equation, `"bij,bjk->bik"`."""
     _check_tensors(operands)
     return contract(equation, operands)

@@ -146,7 +146,7 @@ def _infer_truth(input: TensorSpec) -> TensorSpec:
 
 @layer("IsNaN", infer=_infer_truth)
 def onnx_isnan(input: Array) -> Array:
-    """Tell what is NaN."""
+    """Return which elements are NaN."""
     return MORE_UNARY["isnan"](input)
 
 
@@ -156,7 +156,7 @@ def _infer_isinf(input: TensorSpec) -> TensorSpec:
 
 @layer("IsInf", infer=_infer_isinf)
 def onnx_isinf(input: Array, detect_negative: int = 1, detect_positive: int = 1) -> Array:
-    """Tell what is infinite, of the signs that are asked for."""
+    """Return which elements are infinite, of the requested signs."""
     found = np.zeros(input.shape, np.bool_)
     if detect_negative:
         found |= input == -np.inf

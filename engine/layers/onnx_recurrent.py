@@ -1,7 +1,7 @@
 """LSTM, GRU and RNN of ONNX, which the exporter leaves untranslated when it imports a model.
 
 Operands come in ONNX's order without those that are left out: X, W, R, then B, sequence_lens, initial_h and initial_c,
-which their ranks tell apart. Sequences are (length, batch, features), outputs (length, directions, batch, hidden),
+which are identified by rank. Sequences are (length, batch, features), outputs (length, directions, batch, hidden),
 states (directions, batch, hidden). Formulas: https://onnx.ai/onnx/operators/onnx__LSTM.html, __GRU.html and __RNN.html
 """
 

@@ -1,7 +1,8 @@
-"""Layers that put values in order or look at their order: sort, median, mode, cummax, quantile and kin.
+"""Sorting layers and order statistics: sort, median, mode, cummax, quantile and similar.
 
 The exporter knows none of them: they come under their ATen names, with their arguments as operands in ATen's order.
-Equal values keep their order; where PyTorch leaves open which of several equal ones an index names, it is the first.
+Equal values keep their order; where PyTorch does not specify which of several equal ones an index names, it is the
+first.
 """
 
 from collections.abc import Callable
@@ -156,13 +157,13 @@ def _infer_running(input: TensorSpec, dim: int) -> tuple[TensorSpec, TensorSpec]
 
 @layer("aten::cummax", infer=_infer_running)
 def cummax(input: Array, dim: int) -> tuple[Array, Array]:
-    """Take the largest value so far along a dimension, and the last index that has it."""
+    """Cumulative maximum along a dimension, and the last index that has it."""
     return _running(input, dim, largest=True)
 
 
 @layer("aten::cummin", infer=_infer_running)
 def cummin(input: Array, dim: int) -> tuple[Array, Array]:
-    """Take the smallest value so far along a dimension, and the last index that has it."""
+    """Cumulative minimum along a dimension, and the last index that has it."""
     return _running(input, dim, largest=False)
 
 
@@ -266,7 +267,7 @@ def _infer_diff(
 def diff(
     input: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None
 ) -> Array:
-    """Subtract each element along a dimension from the next, `n` times; of bools tell which differ."""
+    """Subtract each element along a dimension from the next, `n` times; of bools, whether they differ."""
     place = axis(dim, input.ndim)
     line = np.concatenate([part for part in (prepend, input, append) if part is not None], place)
     for _ in range(min(n, line.shape[place])):

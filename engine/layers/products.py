@@ -1,4 +1,4 @@
-"""Products and distances of vectors and matrices that come under their ATen names: dot, outer, kron, cdist and kin."""
+"""Products and distances of vectors and matrices under their ATen names: dot, outer, kron, cdist and similar."""
 
 from collections.abc import Sequence
 from math import prod

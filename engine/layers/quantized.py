@@ -1,7 +1,7 @@
 """Quantization of real numbers, the way back, and joining of quantized tensors.
 
 The exporter notes `torch.qint8` for every activation, whatever it was; the dtype that the file declares for an operand
-tells better, and a zero point beyond int8 tells uint8.
+is more reliable, and a zero point beyond int8 implies uint8.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _DTYPES: dict[str, DType] = {
     "13": np.dtype(np.uint8),
     "14": np.dtype(np.int32),
 }
-"""PyTorch's quantized dtypes, by name and by the number that stands for each in traced code."""
+"""PyTorch's quantized dtypes, by name and by their numbers in traced code."""
 
 _REAL = np.dtype(np.float32)
 
@@ -78,7 +78,7 @@ def _infer_dequantize(input: TensorSpec) -> TensorSpec:
 
 @layer("nn.quantized.DeQuantize", "torch.dequantize", infer=_infer_dequantize, takes_quantized=True)
 def dequantize_tensor(input: QuantizedTensor | Array) -> Array:
-    """Return the real numbers, float32, that a quantized tensor stands for; a tensor of numbers as it is."""
+    """Dequantize a tensor to float32; a tensor of real numbers is unchanged."""
     if isinstance(input, QuantizedTensor):
         return input.real()
     _infer_dequantize(tensor_spec(input))
@@ -113,7 +113,7 @@ def _infer_cat(*tensors: Spec, dim: int, scale: float, zero_point: int) -> Quant
 
 @layer("nn.quantized.cat", infer=_infer_cat, takes_quantized=True)
 def join_quantized(*tensors: Any, dim: int = 0, scale: float, zero_point: int) -> QuantizedTensor:
-    """Join quantized tensors along an axis, quantized anew with one scale and zero point."""
+    """Join quantized tensors along an axis, requantized with one scale and zero point."""
     members = _joined(tensors, QuantizedTensor)
     specs = [QuantizedSpec(member.values.shape, member.values.dtype) for member in members]
     dtype = _infer_cat(*specs, dim=dim, scale=scale, zero_point=zero_point).dtype

@@ -1,4 +1,4 @@
-"""Sums and products of quantized tensors, quantized anew, as the exporter writes `FloatFunctional` of PyTorch.
+"""Sums and products of quantized tensors, requantized, as the exporter writes `FloatFunctional` of PyTorch.
 
 The exporter does not know these operators, and calls their arguments by number: two tensors, a scale, a zero point.
 """

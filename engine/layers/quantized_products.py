@@ -33,7 +33,7 @@ class Filters:
 
     Attributes:
         values: (out, …) whole numbers, zero points taken off, in a dtype that products can be summed in exactly.
-        scales: float32 (out), what 1 in `values` stands for.
+        scales: float32 (out), scales of `values`.
         bias: float32 (out), or None.
     """
 
@@ -43,7 +43,7 @@ class Filters:
 
 
 def _filters(weight: Array, bias: Array | None, attributes: dict[str, Array]) -> Filters:
-    """Gather a quantized weight from what the file holds; scales of one element stand for all channels.
+    """Return a quantized weight from the file's attributes; a single scale applies to all channels.
 
     Raises:
         ArgumentError: an attribute is missing or of another shape.
@@ -52,7 +52,7 @@ def _filters(weight: Array, bias: Array | None, attributes: dict[str, Array]) ->
         raise ArgumentError("weight", f"is {tensor_spec(weight)}", "int8 (out, in, …)")
     out = len(weight)
     if _SCALES not in attributes:
-        raise ArgumentError(_SCALES, "is missing: the file does not say what the weight stands for")
+        raise ArgumentError(_SCALES, "is missing: the file has no scale of the weight")
     scales = _per_channel(_SCALES, attributes[_SCALES], out)
     zero_points = _per_channel(_ZERO_POINTS, attributes.get(_ZERO_POINTS, np.zeros(1)), out)
     if not (np.isfinite(scales).all() and (scales > 0).all()):
@@ -82,7 +82,7 @@ def _centred(input: QuantizedTensor, filters: Filters) -> Array:
 def _finish(
     sums: Array, input: QuantizedTensor, filters: Filters, scale: float | None, zero_point: int, relu: bool
 ) -> QuantizedTensor | Array:
-    """Turn sums of products into what they stand for: real numbers, or integers where there is a scale."""
+    """Dequantize sums of products, or requantize them where there is a scale."""
     channels = (-1, *[1] * (filters.values.ndim - 2))
     sum_scales = (filters.scales * np.float32(input.scale)).reshape(channels)
     bias = None if filters.bias is None else filters.bias.reshape(channels)

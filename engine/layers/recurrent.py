@@ -33,7 +33,7 @@ _LSTM = _Kind(4, kernels.lstm_cell)
 
 
 class _Sizes(NamedTuple):
-    """What the weights say of a recurrent layer's sizes."""
+    """Sizes of a recurrent layer, from its weights."""
 
     features: int
     hidden: int
@@ -109,7 +109,7 @@ def _infer(
 def _traits(
     input: TensorSpec, num_layers: int, batch_first: bool, bidirectional: bool, **rest: Any
 ) -> Traits:
-    """Tell which results are the same, and in which orders the exporter writes them.
+    """Return which results are the same, and in which orders the exporter writes them.
 
     After a single step of a single layer, the output is the hidden state. Where there is no batch, the exporter writes
     the output before, between or after the states.

@@ -61,7 +61,7 @@ def grid_sample(
 
 
 def _taps(points: Array, size: int, mode: str, padding_mode: str, align_corners: bool) -> list[SampleTap]:
-    """Turn the coordinates of one axis from -1 … 1 into elements, and those into what is read."""
+    """Convert the coordinates of one axis from -1 … 1 to elements, and those to sampling positions."""
     half = points.dtype.type((size - 1 if align_corners else size) / 2)
     elements = (points + 1) * half
     if not align_corners:

@@ -1,4 +1,4 @@
-"""Layers that put values where indices say: scatter, scatter_reduce, index_add, put, masked_scatter and kin.
+"""Layers that write values at indices: scatter, scatter_reduce, index_add, put, masked_scatter and similar.
 
 The exporter knows none of these: they come under their ATen names, with their arguments as operands in ATen's order.
 Where several values go to one place, the last one stays, as in PyTorch on a CPU.
@@ -20,7 +20,7 @@ from engine.registry import layer
 from engine.spec import TensorSpec
 
 _NAMES = {"add": "sum", "multiply": "prod"}
-"""How the older scatter calls the reductions that it has."""
+"""Names of reductions in the older scatter."""
 
 
 def _check_source(input: TensorSpec, src: TensorSpec, name: str) -> None:
@@ -52,7 +52,7 @@ def _infer_scatter(
 
 @layer("aten::scatter", infer=_infer_scatter)
 def scatter(input: Array, dim: int, index: Array, src: Operand | bool, reduce: str | None = None) -> Array:
-    """Give a copy of `input` with each element of `src`, or one number, where `index` says along `dim`.
+    """Give a copy of `input` with each element of `src`, or one number, at `index` along `dim`.
 
     With `reduce` it is added to what is there or multiplied with it.
     """
@@ -62,7 +62,7 @@ def scatter(input: Array, dim: int, index: Array, src: Operand | bool, reduce: s
 def _scattered(
     input: Array, dim: int, index: Array, src: Operand, reduction: str | None, include_self: bool = True
 ) -> Array:
-    """Return a copy of `input` with the values of `src` put, or reduced with what is there, where `index` says."""
+    """Return a copy of `input` with the values of `src` put at `index`, or reduced with the existing values."""
     target, places = np.atleast_1d(input), np.atleast_1d(index)
     place = axis(dim, target.ndim)
     if not index.size:
@@ -198,7 +198,7 @@ def _infer_put(input: TensorSpec, index: TensorSpec, source: TensorSpec) -> Tens
 
 @layer("aten::put", infer=_infer_put)
 def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
-    """Give a copy of `input` with values put, or added, where `index` says in the flattened tensor."""
+    """Give a copy of `input` with values put, or added, at `index` in the flattened tensor."""
     result = input.reshape(-1).copy()
     places = _from_front(index.reshape(-1), result.size)
     if accumulate:

@@ -1,4 +1,4 @@
-"""Layers that look for elements and count them, under their ATen names: nonzero, searchsorted, bincount and kin."""
+"""Search and counting layers under their ATen names: nonzero, searchsorted, bincount and similar."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from engine.registry import layer
 from engine.spec import UNKNOWN, TensorSpec, Unknown
 
 MAX_BINS = 2**28
-"""Most counts that `bincount` makes: the data tells how many, after the plan has summed up the memory of a run."""
+"""Maximum length of a `bincount` result, which depends on data and so is not part of a run's memory plan."""
 
 _INT32 = np.dtype(np.int32)
 
@@ -25,14 +25,14 @@ def _infer_truth(input: TensorSpec, dim: Ints, keepdim: bool) -> TensorSpec:
 
 @layer("aten::any", infer=_infer_truth)
 def any_true(input: Array, dim: Ints = (), keepdim: bool = False) -> Array:
-    """Tell whether anything along some dimensions, or anywhere, is not zero; of bytes as a byte."""
+    """Return whether anything along some dimensions, or anywhere, is not zero; of bytes as a byte."""
     found = np.any(input, axes(dim, input.ndim), keepdims=keepdim)
     return np.asarray(found, input.dtype if input.dtype == np.uint8 else BOOL)
 
 
 @layer("aten::all", infer=_infer_truth)
 def all_true(input: Array, dim: Ints = (), keepdim: bool = False) -> Array:
-    """Tell whether nothing along some dimensions, or anywhere, is zero; of bytes as a byte."""
+    """Return whether nothing along some dimensions, or anywhere, is zero; of bytes as a byte."""
     found = np.all(input, axes(dim, input.ndim), keepdims=keepdim)
     return np.asarray(found, input.dtype if input.dtype == np.uint8 else BOOL)
 

@@ -1,4 +1,4 @@
-"""Layers that give the same elements another shape: flatten, reshape, permute, squeeze, expand and kin.
+"""Shape layers: flatten, reshape, permute, squeeze, expand and similar.
 
 All of them give views where numpy can; none of them copies an element that it need not.
 """

@@ -2,7 +2,7 @@
 
 A slice over several dimensions is one that PNNX fused out of a chain: `dims` of the tensor itself, in ascending
 order, and per dimension either a `start`, an `end` and a `step`, or in `selects` an index that drops the dimension.
-INT_MAX stands for "to the end" among the ends and for "no index" among the selects.
+INT_MAX means "to the end" among the ends and "no index" among the selects.
 """
 
 import functools
@@ -138,7 +138,7 @@ def _selected(shape: tuple[int, ...], dim: int, index: int) -> tuple[int, int]:
 
 def _infer_select(input: TensorSpec, dim: int, index: int | Ints) -> TensorSpec:
     places = index if isinstance(index, tuple) else (index,)
-    check_min_rank("input", input, 1)  # no index at all asks for it as well
+    check_min_rank("input", input, 1)  # also without any index
     place = axis(dim, input.rank)
     for at in places:
         _selected(input.shape, dim, at)

@@ -27,7 +27,7 @@ def _infer_softmax(input: TensorSpec, dim: int | None, dtype: DType | None = Non
 
 
 def _prepared(input: Array, dtype: DType | None) -> Array:
-    """Give the input the dtype asked for, and a dimension if it has none."""
+    """Give the input the requested dtype, and a dimension if it has none."""
     return np.atleast_1d(input if dtype is None else cast(input, dtype))
 
 

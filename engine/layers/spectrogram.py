@@ -21,13 +21,13 @@ def _check_normalized(normalized: bool | str) -> None:
 
 
 def _by_frame(normalized: bool | str) -> bool:
-    """Tell whether the spectrum is scaled by the root of the frame's length; see `_by_window`."""
+    """Return whether the spectrum is scaled by the root of the frame's length; see `_by_window`."""
     _check_normalized(normalized)
     return normalized == "frame_length"
 
 
 def _by_window(normalized: bool | str) -> bool:
-    """Tell whether the spectrum is scaled by the root of the window's energy, as True asks for."""
+    """Return whether the spectrum is scaled by the root of the window's energy, as with True."""
     return normalized is True or normalized == "window"
 
 

@@ -1,4 +1,4 @@
-"""Sums, spreads and norms that come under their ATen names: var_mean, nansum, logcumsumexp, linalg_norm and kin."""
+"""Statistics and norms under their ATen names: var_mean, nansum, logcumsumexp, linalg_norm and similar."""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ class Frames:
     Attributes:
         n_fft: samples of a frame.
         hop: samples from one frame to the next.
-        win: samples of the window, which stands in the middle of a frame.
+        win: samples of the window, centred in a frame.
     """
 
     n_fft: int

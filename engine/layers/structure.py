@@ -39,7 +39,7 @@ def _prepare_attribute(data: Array, output_dtype: DType | None = None) -> dict[s
 
 
 def _attribute_dtype(data: Array | TensorSpec, declared: DType | None) -> DType:
-    """float16 may be how the file stores float32, or the tensor's own: what it declares of the output tells."""
+    """float16 is either the storage format of a float32 tensor or its own dtype, by the output's declared type."""
     return declared if declared == np.float16 and data.dtype == np.float32 else data.dtype
 
 

@@ -1,4 +1,4 @@
-"""Layers that cut triangles and diagonals out of matrices, or put them in: tril, diagonal, trace and kin."""
+"""Triangles and diagonals of matrices: tril, diagonal, trace and similar."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def triu(input: Array, diagonal: int = 0) -> Array:
 
 
 def _below(input: Array, diagonal: int) -> Array:
-    """Tell which places of a matrix are on or below a diagonal."""
+    """Return which places of a matrix are on or below a diagonal."""
     rows, columns = np.arange(input.shape[-2])[:, np.newaxis], np.arange(input.shape[-1])
     return columns - rows <= diagonal
 
@@ -78,9 +78,9 @@ def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
 
 
 def _write_diagonal(target: Array, values: Array, offset: int, dim1: int, dim2: int) -> None:
-    turned = np.moveaxis(target, (dim1, dim2), (-2, -1))
+    transposed = np.moveaxis(target, (dim1, dim2), (-2, -1))
     places = np.arange(_diagonal_of(target, offset, dim1, dim2).shape[-1])
-    turned[..., places + max(-offset, 0), places + max(offset, 0)] = values
+    transposed[..., places + max(-offset, 0), places + max(offset, 0)] = values
 
 
 def _infer_diagflat(input: TensorSpec, offset: int) -> TensorSpec:

@@ -26,7 +26,7 @@ def _pooled_from(
     """Return the sizes that were pooled: by default the smallest ones that windows fit into exactly.
 
     Raises:
-        ArgumentError: `output_size` asks for sizes that could not have been pooled to these.
+        ArgumentError: `output_size` has sizes that could not have been pooled to these.
     """
     rank = len(sizes)
     kernel = spread("kernel_size", kernel_size, rank)
@@ -105,7 +105,7 @@ def _register_sized_unpool(rank: int) -> None:
         stride: Ints | None = None,
         padding: Ints | None = None,
     ) -> Array:
-        """Put maxima back to their indices in planes of `output_size`; stride and padding say nothing more."""
+        """Put maxima back to their indices in planes of `output_size`; stride and padding are redundant."""
         del stride, padding
         add_batch(self.shape, rank)
         return _unpool(self, indices, sizes(output_size))

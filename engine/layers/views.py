@@ -1,4 +1,4 @@
-"""Layers that look at tensors in another way, or join them, under their ATen names: movedim, hstack, meshgrid and kin.
+"""Views and concatenation under their ATen names: movedim, hstack, meshgrid and similar.
 
 The exporter has no names of its own for these. Lists of tensors come as one operand.
 """
@@ -19,7 +19,7 @@ from engine.spec import TensorSpec
 from engine.view_rules import view_layer
 
 
-def _turned(input: Array) -> Array:
+def _transposed(input: Array) -> Array:
     if input.ndim < 2:
         raise ArgumentError("input", f"got {input.ndim} dimensions", "at least 2")
     return input.swapaxes(-1, -2)
@@ -28,7 +28,7 @@ def _turned(input: Array) -> Array:
 @view_layer("aten::mT")
 def matrix_transpose(input: Array) -> Array:
     """Swap the last two dimensions."""
-    return _turned(input)
+    return _transposed(input)
 
 
 def _infer_adjoint(input: TensorSpec) -> TensorSpec:
@@ -38,8 +38,8 @@ def _infer_adjoint(input: TensorSpec) -> TensorSpec:
 @layer("aten::mH", "aten::adjoint", infer=_infer_adjoint)
 def adjoint(input: Array) -> Array:
     """Swap the last two dimensions and conjugate."""
-    turned = _turned(input)
-    return turned.conj() if input.dtype.kind == "c" else turned
+    transposed = _transposed(input)
+    return transposed.conj() if input.dtype.kind == "c" else transposed
 
 
 @view_layer("aten::numpy_T")

@@ -3,7 +3,7 @@
     graph = read("model.pnnx.param", "model.pnnx.bin")
     write(graph, "copy.pnnx.param", "copy.pnnx.bin")
 
-The package knows what files say, and nothing of what operators do.
+The package knows file contents, not what operators compute.
 """
 
 from engine.pnnx.files import read, write

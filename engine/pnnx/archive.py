@@ -1,8 +1,8 @@
-"""Reads the `.bin`: a zip archive of stored entries, read once into memory, or a copy, of the process's own.
+"""Reader of the `.bin`, a zip archive of stored entries: read once into memory, or mapped from a private copy.
 
-The file itself is not mapped: pages of a mapped file change, or go (which ends the process by SIGBUS), when somebody
-copies another model over it while its weights are in use. All of it is read anyway, for the checksums. What may be
-mapped is a copy of its entries that nobody else writes to.
+The file itself is not mapped: pages of a mapped file change, or vanish (SIGBUS kills the process), when another model
+is copied over it while its weights are in use. All of it is read anyway, for the checksums. Only an immutable copy of
+its entries is mapped.
 
 The order is that of any reader of hostile files: find the end, check every length against the file before
 using it, then every entry against the directory and the entries against each other: they must fill the file
@@ -28,21 +28,21 @@ from engine.pnnx.zip_entries import Entry, read_entries
 _PIECE_BYTES = 1 << 20
 """Bytes that are copied at a time."""
 PAGE = 4096
-"""Where the file's first byte lies in memory: what is aligned in the file, up to this, is aligned in memory."""
+"""Alignment of the file's first byte in memory: entries aligned in the file are aligned in memory."""
 LEAST_KEPT, MOST_KEPT = 4 << 20, 512 << 20
-"""Bytes of archives whose entries are kept: smaller ones are read in no time, larger ones would fill the disk."""
+"""Size range of archives whose entries are cached: smaller ones load fast, larger ones would fill the disk."""
 ALIGNMENT = 16
-"""Where an entry's first byte lies in memory: the largest element is a complex128."""
+"""Alignment of an entry's first byte in memory: the largest element is a complex128."""
 
 
 class EntryCache(Protocol):
-    """Where the entries of archives are kept, in files that may be mapped."""
+    """Cache of the entries of archives, in mappable files."""
 
     def load(self, digest: str) -> dict[str, memoryview] | None:
-        """Return the entries of the archive that has a digest, aligned and read-only; None where they are not kept."""
+        """Return the entries of the archive that has a digest, aligned and read-only; None if they are not cached."""
 
     def save(self, digest: str, entries: Mapping[str, memoryview]) -> None:
-        """Keep the entries of an archive, if that is possible."""
+        """Store the entries of an archive, if possible."""
 
     def copy(self, parts: Iterable[bytes]) -> tuple[str, memoryview] | None:
         """Return the SHA-256 of bytes, and a mapped copy in a file without a name; None where there can be none."""
@@ -62,11 +62,11 @@ def read_archive(path: Path, cache: EntryCache | None = None) -> ArchiveEntries:
     """Read an archive and return its entries by name: aligned, read-only views of one block of memory.
 
     Every entry's checksum is verified, though that takes a second for 1 to 2 GB: a damaged weight would give wrong
-    answers without any sign of it.
+    results silently.
 
     Args:
         path: the archive.
-        cache: keeps the entries of large ones; those that it has, or has kept, take no memory of the process's own.
+        cache: cache of the entries of large archives; cached entries take no private memory.
 
     Raises:
         ArchiveError: names the entry, and what was expected.
@@ -83,7 +83,7 @@ def read_archive(path: Path, cache: EntryCache | None = None) -> ArchiveEntries:
 
 
 def _keep(path: Path, cache: EntryCache) -> tuple[str, dict[str, memoryview]]:
-    """Have a cache keep an archive's entries; returns the digest of what was read, and the entries.
+    """Store an archive's entries in a cache; returns the digest of the archive, and the entries.
 
     It is a mapped copy that is read: all of the file takes memory of the process's own only where there can be none.
     """
@@ -107,7 +107,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a regular file; 0 for all else, of which reading it tells what is wrong."""
+    """Return the size of a regular file; 0 for anything else, whose error comes from reading it."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -129,7 +129,7 @@ def _entries(path: Path, view: memoryview) -> dict[str, memoryview]:
 
 
 def _checked(path: Path, view: memoryview) -> Sequence[Entry]:
-    """Return the entries, whose data are what their checksums say."""
+    """Return the entries, with verified checksums."""
     directory = find_directory(path, view)
     entries = read_entries(path, view, directory)
     _check_coverage(path, entries, directory.start)

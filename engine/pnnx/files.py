@@ -27,11 +27,11 @@ def read(param_path: PathLike, bin_path: PathLike, cache: EntryCache | None = No
     Args:
         param_path: the `.param`.
         bin_path: the `.bin`.
-        cache: where the entries of large archives are kept; None for nowhere.
+        cache: cache of the entries of large archives; None for no cache.
 
     Raises:
         ParamError: the `.param` is malformed; names the line.
-        ArchiveError: the `.bin` is malformed, or does not hold what the `.param` says; names the entry.
+        ArchiveError: the `.bin` is malformed, or does not match the `.param`; names the entry.
     """
     bin_path = Path(bin_path)
     text = read_param(Path(param_path))

@@ -68,7 +68,7 @@ class Graph:
             name: the operator to put it in front of.
             operator: the new one.
             operand: which input of the other is meant; needed where it has several.
-            type: type of the new operand; None leaves it open.
+            type: type of the new operand; None for undeclared.
 
         Returns:
             The new operator.
@@ -98,7 +98,7 @@ class Graph:
             name: the operator to put it behind.
             operator: the new one.
             operand: which output of the other is meant; needed where it has several.
-            type: type of the new operand; None leaves it open.
+            type: type of the new operand; None for undeclared.
 
         Returns:
             The new operator.

@@ -8,7 +8,7 @@ from engine.pnnx.model import Operator
 
 @dataclass(frozen=True, slots=True)
 class LinkFault:
-    """What is wrong with the operator at `index`."""
+    """A link error at the operator `index`."""
 
     index: int
     problem: str

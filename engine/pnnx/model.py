@@ -1,4 +1,4 @@
-"""What the lines of a `.param` say: operators, parameters, and attributes with their bytes."""
+"""Contents of a `.param`: operators, parameters, and attributes with their bytes."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -35,7 +35,7 @@ class Attribute:
         dtype: PNNX type name of the stored elements.
         data: the elements in row-major order, little-endian; read-only. Of an attribute that was read from a
             file it is a view of the block that holds them all, which stays as long as a view of it is alive.
-        digest: what tells `data` from that of other attributes, where that is known without looking at it, else None.
+        digest: digest of `data`, if known without reading it, else None.
     """
 
     __slots__ = ("data", "digest", "dtype", "shape")

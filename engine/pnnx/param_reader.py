@@ -29,7 +29,7 @@ from engine.pnnx.tensor_type import parse_tensor_type, shorten
 MAGIC = "7767517"
 MAX_FILE_BYTES = 32 * 2**20
 """A model of 2,000 operators takes less than 1 MB."""
-ZIP_MARK = b"PK"
+ZIP_SIGNATURE = b"PK"
 """First bytes of any zip archive: the two files of a model are swapped easily."""
 MAX_LINE_BYTES = 4 * 2**20
 
@@ -38,7 +38,7 @@ _COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class AttributeDeclaration:
-    """`@key=(shape)dtype`: what the `.param` says of an attribute; its bytes are in the `.bin`."""
+    """`@key=(shape)dtype`: an attribute's declaration in the `.param`; its bytes are in the `.bin`."""
 
     operator: Operator
     key: str
@@ -54,7 +54,7 @@ class AttributeDeclaration:
 
 @dataclass
 class ParamText:
-    """A graph without the bytes of its attributes, and what it says of them, in file order."""
+    """A graph without the bytes of its attributes, and their declarations, in file order."""
 
     graph: Graph = field(default_factory=Graph)
     declarations: list[AttributeDeclaration] = field(default_factory=list)
@@ -89,7 +89,7 @@ def read_param(path: Path) -> ParamText:
 
 
 def _has_folded_constants(graph: Graph) -> bool:
-    """Tell whether the exporter computed constants: it still counts those of a list that nothing reads."""
+    """Return whether the exporter computed constants: it still counts those of a list that nothing reads."""
     return any(op.type == "pnnx.Attribute" and op.name.startswith("pnnx_fold_") for op in graph.operators)
 
 
@@ -100,7 +100,7 @@ def _load(path: Path) -> bytes:
             what = "is a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
             raise ParamError(path, None, what, "a .param text")
         with path.open("rb") as file:
-            if file.read(len(ZIP_MARK)) == ZIP_MARK:
+            if file.read(len(ZIP_SIGNATURE)) == ZIP_SIGNATURE:
                 raise ParamError(path, None, "is a zip archive, as the .bin is", "a .param text")
         if status.st_size > MAX_FILE_BYTES:
             raise ParamError(path, None, f"{status.st_size} bytes", f"at most {MAX_FILE_BYTES}")
@@ -112,7 +112,7 @@ def _load(path: Path) -> bytes:
 
 
 def _split_lines(path: Path, content: bytes) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, words) of every line that says something."""
+    """Yield (line number, words) of every line that is not blank."""
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if len(line) > MAX_LINE_BYTES:
             raise ParamError(path, number, f"a line of {len(line)} bytes", f"at most {MAX_LINE_BYTES}")
@@ -178,7 +178,7 @@ class _Reader:
         self._read_settings(operator, number, words[ends[1] :])
 
     def check_links(self) -> None:
-        """Check what only the whole file can tell."""
+        """Check what needs the whole file."""
         fault = find_fault(self.text.graph.operators)
         if fault is not None:
             raise ParamError(self.path, self.lines[fault.index], fault.problem, fault.expected)

@@ -1,6 +1,6 @@
 """The text of a parameter's value <-> the value.
 
-PNNX marks no types in the text: `1` is an int, `1.0` a float, `(1,2)` an array of ints, and everything that
+PNNX writes no types in the text: `1` is an int, `1.0` a float, `(1,2)` an array of ints, and everything that
 looks like none of these a string. So a string that looks like a number has no spelling.
 """
 

@@ -9,10 +9,10 @@ ELEMENT_SIZES: dict[str, int] = {"null": 0} | {name: dtype.itemsize for name, dt
 """PNNX type name -> bytes of one stored element; `null` is PNNX's own name for no type."""
 
 MAX_RANK = 64
-"""What numpy and PyTorch can hold."""
+"""Limit of numpy and PyTorch."""
 
 MAX_BYTES = 2**63 - 1
-"""Above this, the size of a tensor overflows the 64-bit integers that sizes are kept in."""
+"""Above this, the size of a tensor overflows a 64-bit integer."""
 
 _SPELLING = re.compile(r"\(([^()]*)\)(\w+)", re.ASCII)
 _EXTENT = re.compile(r"[0-9]{1,19}", re.ASCII)
@@ -38,7 +38,7 @@ def parse_tensor_type(text: str) -> TensorType:
     """Read `(1,3,?,224)f32`.
 
     Raises:
-        ValueError: says what is wrong with the text, without naming a place.
+        ValueError: the text is malformed; the message names no place.
     """
     spelling = _SPELLING.fullmatch(text)
     if spelling is None:

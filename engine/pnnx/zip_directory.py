@@ -1,4 +1,4 @@
-"""Finds the central directory of a zip archive through the records at its end, classic or zip64."""
+"""Central directory of a zip archive, from the records at its end, classic or zip64."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ LONGEST_END = zr.END_RECORD.size + MAX_COMMENT
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Where the central directory stands, and how many entries it is said to have."""
+    """Position of the central directory, and its declared number of entries."""
 
     start: int
     end: int
@@ -30,7 +30,7 @@ def find_directory(path: Path, view: memoryview) -> Directory:
     end_start = _find_end_record(path, view)
     end = zr.EndRecord._make(zr.END_RECORD.unpack_from(view, end_start))
     locator_start = end_start - zr.ZIP64_LOCATOR.size
-    if locator_start >= 0 and view[locator_start : locator_start + 4] == zr.ZIP64_LOCATOR_MARK:
+    if locator_start >= 0 and view[locator_start : locator_start + 4] == zr.ZIP64_LOCATOR_SIGNATURE:
         wide, limit = _read_zip64_end_record(path, view, locator_start)
         return _checked_directory(path, wide, limit)
     if zr.FULL_16 in end[1:5] or zr.FULL_32 in (end.size, end.start):
@@ -55,13 +55,13 @@ def find_end_record(path: Path, head: bytes, tail: bytes) -> int:
     Raises:
         ArchiveError: there is none.
     """
-    at = tail.rfind(zr.END_MARK, 0, len(tail) - zr.END_RECORD.size + len(zr.END_MARK))
+    at = tail.rfind(zr.END_SIGNATURE, 0, len(tail) - zr.END_RECORD.size + len(zr.END_SIGNATURE))
     while at >= 0:
         record = zr.EndRecord._make(zr.END_RECORD.unpack_from(tail, at))
         if at + zr.END_RECORD.size + record.comment_length == len(tail):
             return at
-        at = tail.rfind(zr.END_MARK, 0, at)
-    problem = "truncated" if head in (zr.LOCAL_MARK, zr.ZIP64_END_MARK) else "not a zip archive"
+        at = tail.rfind(zr.END_SIGNATURE, 0, at)
+    problem = "truncated" if head in (zr.LOCAL_SIGNATURE, zr.ZIP64_END_SIGNATURE) else "not a zip archive"
     raise ArchiveError(path, None, problem, "a zip end record in the last bytes of the file")
 
 
@@ -69,7 +69,7 @@ def _read_zip64_end_record(path: Path, view: memoryview, at: int) -> tuple[zr.Zi
     """Follow the locator at offset `at`; return the record and where it stands."""
     locator = zr.Zip64Locator._make(zr.ZIP64_LOCATOR.unpack_from(view, at))
     start = locator.start
-    if start + zr.ZIP64_END_RECORD.size > at or view[start : start + 4] != zr.ZIP64_END_MARK:
+    if start + zr.ZIP64_END_RECORD.size > at or view[start : start + 4] != zr.ZIP64_END_SIGNATURE:
         raise ArchiveError(path, None, f"no zip64 end record at byte {start}", "it before its locator")
     record = zr.Zip64EndRecord._make(zr.ZIP64_END_RECORD.unpack_from(view, start))
     length = at - start - 12

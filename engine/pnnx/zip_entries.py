@@ -10,7 +10,7 @@ from engine.pnnx.zip_directory import Directory
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: what the directory says of it, and where header and data stand in the file."""
+    """One entry: its directory record, and the positions of header and data in the file."""
 
     name: str
     flags: int
@@ -44,7 +44,7 @@ def read_entries(path: Path, view: memoryview, directory: Directory) -> list[Ent
 
 
 def _read_central_header(path: Path, view: memoryview, at: int, directory: Directory) -> zr.CentralHeader:
-    if at + zr.CENTRAL_HEADER.size > directory.end or view[at : at + 4] != zr.CENTRAL_MARK:
+    if at + zr.CENTRAL_HEADER.size > directory.end or view[at : at + 4] != zr.CENTRAL_SIGNATURE:
         raise ArchiveError(path, None, f"no directory entry at byte {at}", f"{directory.count} of them")
     header = zr.CentralHeader._make(zr.CENTRAL_HEADER.unpack_from(view, at))
     length = header.name_length + header.extra_length + header.comment_length
@@ -82,7 +82,7 @@ def _check_local_header(
     path: Path, view: memoryview, name: str, central: zr.CentralHeader, at: int, size: int
 ) -> int:
     """Check that the header before the data agrees with the directory; return where the data begins."""
-    if at + zr.LOCAL_HEADER.size > len(view) or view[at : at + 4] != zr.LOCAL_MARK:
+    if at + zr.LOCAL_HEADER.size > len(view) or view[at : at + 4] != zr.LOCAL_SIGNATURE:
         raise ArchiveError(path, name, f"no entry at byte {at}", "its header there, as the directory says")
     local = zr.LocalHeader._make(zr.LOCAL_HEADER.unpack_from(view, at))
     name_start = at + zr.LOCAL_HEADER.size

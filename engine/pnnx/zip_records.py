@@ -3,11 +3,11 @@
 from struct import Struct
 from typing import NamedTuple
 
-LOCAL_MARK = b"PK\x03\x04"
-CENTRAL_MARK = b"PK\x01\x02"
-END_MARK = b"PK\x05\x06"
-ZIP64_END_MARK = b"PK\x06\x06"
-ZIP64_LOCATOR_MARK = b"PK\x06\x07"
+LOCAL_SIGNATURE = b"PK\x03\x04"
+CENTRAL_SIGNATURE = b"PK\x01\x02"
+END_SIGNATURE = b"PK\x05\x06"
+ZIP64_END_SIGNATURE = b"PK\x06\x06"
+ZIP64_LOCATOR_SIGNATURE = b"PK\x06\x07"
 
 # versions, times and attributes are of no use here
 LOCAL_HEADER = Struct("<4s2x2H4x3I2H")
@@ -28,13 +28,13 @@ DESCRIPTOR_LENGTHS = (12, 16, 20, 24)
 
 FULL_16 = 0xFFFF
 FULL_32 = 0xFFFFFFFF
-"""All bits set: the value stands in a zip64 record."""
+"""All bits set: the value is in a zip64 record."""
 
 
 class LocalHeader(NamedTuple):
-    """Stands before an entry's name, extra field and data."""
+    """Precedes an entry's name, extra field and data."""
 
-    mark: bytes
+    signature: bytes
     flags: int
     method: int
     checksum: int
@@ -45,9 +45,9 @@ class LocalHeader(NamedTuple):
 
 
 class CentralHeader(NamedTuple):
-    """Stands in the directory, before an entry's name, extra field and comment."""
+    """Directory record before an entry's name, extra field and comment."""
 
-    mark: bytes
+    signature: bytes
     flags: int
     method: int
     checksum: int
@@ -61,9 +61,9 @@ class CentralHeader(NamedTuple):
 
 
 class EndRecord(NamedTuple):
-    """Stands at the end of the file, before an optional comment."""
+    """Is at the end of the file, before an optional comment."""
 
-    mark: bytes
+    signature: bytes
     disk: int
     directory_disk: int
     entries_here: int
@@ -76,7 +76,7 @@ class EndRecord(NamedTuple):
 class Zip64EndRecord(NamedTuple):
     """The end record with 64-bit fields; `length` counts what follows it."""
 
-    mark: bytes
+    signature: bytes
     length: int
     version_made: int
     version: int
@@ -89,9 +89,9 @@ class Zip64EndRecord(NamedTuple):
 
 
 class Zip64Locator(NamedTuple):
-    """Stands just before the end record and says where the 64-bit one is."""
+    """The record before the end record, with the position of the 64-bit one."""
 
-    mark: bytes
+    signature: bytes
     disk: int
     start: int
     disks: int

@@ -1,1 +1,1 @@
-"""Quantization of a float32 model: which integers stand for its tensors, and the file that says so."""
+"""Quantization of a float32 model: scales and zero points of its tensors, and their file."""

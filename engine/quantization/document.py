@@ -1,4 +1,4 @@
-"""Values of a JSON document that nobody believes: each is checked when it is taken, and errors say where it stands."""
+"""Values of an untrusted JSON document: each is validated when read, and errors name its path."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

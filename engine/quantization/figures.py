@@ -1,4 +1,4 @@
-"""What `kuiper quantize` measured of a model, layer by layer; it stands in the file beside the model.
+"""Measurements of `kuiper quantize`, layer by layer, in the file beside the model.
 
 "figures": {
 "outputs": {"agreement": 0.99, "error": 0.012, "ratio": 38.1},
@@ -26,7 +26,7 @@ class OutputFigures:
     Attributes:
         agreement: part of the rows of the first output whose largest element stands at the same place.
         error: norm of the difference over that of the reference, the largest of all outputs; None for no number.
-        ratio: of signal to noise in decibels, the least of all outputs; None where it is not finite, as where there is
+        ratio: least signal-to-noise ratio of all outputs in decibels; None where it is not finite, as where there is
             no difference.
     """
 
@@ -37,15 +37,15 @@ class OutputFigures:
 
 @dataclass(frozen=True, slots=True)
 class LayerFigures:
-    """What int8 does to one layer.
+    """Effect of int8 on one layer.
 
     Attributes:
         type: PNNX type of the operator.
         activation: "static" or "dynamic": where the scale of its input comes from.
-        quantized: whether it is computed in int8; False for one that was kept in float32.
-        ratio: of signal to noise of its result against float32, all layers in int8, in decibels; None where it is
+        quantized: whether it is computed in int8; False for one in float32.
+        ratio: signal-to-noise ratio of its result against float32, all layers in int8, in decibels; None where it is
             not finite.
-        cosine: of the angle between the two results, taken as vectors.
+        cosine: cosine of the angle between the two results, taken as vectors.
         f32_us: microseconds of its kernel in float32, as all times here the median of a few runs.
         bf16_us: the same in bfloat16, where it would gain by that.
         int8_us: the same in int8.
@@ -65,13 +65,13 @@ class LayerFigures:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """What a run of the model takes in each precision, in microseconds: the least of a few runs in turns.
+    """Time of a run of the model in each precision, in microseconds: the minimum of a few interleaved runs.
 
     Attributes:
-        processor: what it was measured on, as `engine.backend.describe_processor` says, and with how many threads.
+        processor: processor and number of threads of the measurement, as in `engine.backend.describe_processor`.
         f32_us: in float32.
         bf16_us: in bfloat16, all layers in it that would gain by it.
-        int8_us: in int8, some layers kept in float32.
+        int8_us: in int8, some layers in float32.
     """
 
     processor: str
@@ -90,9 +90,9 @@ class QuantizationFigures:
     """All figures of a model.
 
     Attributes:
-        outputs: how they compare as the model is computed in int8, some layers kept in float32.
+        outputs: difference of the outputs in int8, some layers in float32.
         layers: operator -> its figures, in the order in which layers run.
-        runs: what a run takes; None where that was not measured.
+        runs: times of runs; None if not measured.
     """
 
     outputs: OutputFigures
@@ -106,7 +106,7 @@ def finite(number: float) -> float | None:
 
 
 def figures_document(figures: QuantizationFigures) -> dict[str, Any]:
-    """Return figures as they stand in the file."""
+    """Return figures in the form of the file."""
     layers = {name: asdict(layer) for name, layer in figures.layers.items()}
     document = {"outputs": asdict(figures.outputs), "layers": layers}
     return document if figures.runs is None else document | {"runs": asdict(figures.runs)}

@@ -37,7 +37,7 @@ class Int8Layer:
         static: its arguments that do not change, weight and bias left out.
         weights: the weights as integers.
         bias: float32 (filters,), or None.
-        input_scale: of its input; None where each row has its own.
+        input_scale: scale of its input; None where each row has its own.
         channel_axis: axis of the result that filters lie along, counted from the last, below 0.
         relu: whether results below 0 become 0.
     """
@@ -52,7 +52,7 @@ class Int8Layer:
 
     @property
     def activation(self) -> Activation:
-        """Where the scale of its input comes from."""
+        """Source of its input's scale."""
         return Activation.DYNAMIC if self.input_scale is None else Activation.STATIC
 
     def run(self, input: Array) -> Array:
@@ -95,9 +95,9 @@ class Int8Layer:
 
 
 def dynamic_steps(x: Array) -> tuple[Array, Array]:
-    """Return rows of the last axis as whole numbers of -127 to 127, and what 1 stands for in each row.
+    """Return rows of the last axis as whole numbers of -127 to 127, and the scale of each row.
 
-    Where a row holds an infinity or NaN, 1 stands for NaN in it, and so does what is made of the row.
+    The scale of a row that holds an infinity or NaN is NaN, and so are its results.
 
     Args:
         x: float32 (…, elements).

@@ -1,4 +1,4 @@
-"""What of a model is computed in 8-bit integers."""
+"""Quantization scheme of a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from engine.quantization.tensor_scale import TensorScale
 
 
 class Activation(Enum):
-    """Where the scale of a layer's input comes from."""
+    """Source of the scale of a layer's input."""
 
     STATIC = "static"
     """From calibration: one for the whole tensor, the same in every run."""
@@ -20,13 +20,13 @@ class Activation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What scales were determined from.
+    """Source of the scales.
 
     Attributes:
         data: name of the file or folder of examples.
-        examples: how many there were.
-        method: how ranges were chosen: "minmax", "percentile" or "mse".
-        error: of the outputs on examples: norm of the difference from float32 over that of float32, the largest of all
+        examples: number of examples.
+        method: calibration method: "minmax", "percentile" or "mse".
+        error: error on examples: norm of the difference from float32 over that of float32, the largest of all
             outputs; None where it was not measured.
     """
 
@@ -38,15 +38,15 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """What of a model is computed in 8-bit integers; all else stays float32.
+    """Quantization of a model: layers in int8, and scales of tensors; other layers are float32.
 
     Attributes:
         layers: operator -> where the scale of its input comes from, for the operators that multiply integers; by name
             as well: `static`, `dynamic`.
         tensors: operand -> its scale. The value of such an operand, if it is float32 and no input of the graph, is
-            rounded to what its integers stand for, whoever reads it: so it may be stored as integers.
-        calibration: what the scales were determined from; None where a program chose them.
-        figures: what was measured of it; no part of what it says.
+            rounded to its quantized values for every reader, so that it may be stored as integers.
+        calibration: source of the scales; None if a program chose them.
+        figures: measurements; not part of the quantization itself.
 
     Raises:
         BuildError: there is no such activation.

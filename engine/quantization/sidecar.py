@@ -1,4 +1,4 @@
-"""`NAME.quantization.json`: what of a model is computed in 8-bit integers, beside its `.param`.
+"""`NAME.quantization.json`: the quantization of a model, beside its `.param`.
 
     {
       "format": 1,
@@ -37,7 +37,7 @@ SCALES = (1e-30, 1e30)
 """The least and the greatest scale: reciprocals and products of such are normal float32 numbers."""
 _KEYS = ("format", "model", "calibration", "layers", "tensors")
 _FIGURES = "figures"
-"""What need not be there: files that were made by programs have none."""
+"""Optional key."""
 _BLOCK = 1 << 20
 
 
@@ -48,7 +48,7 @@ def sidecar_path(param_path: Path) -> Path:
 
 
 def file_digest(path: Path) -> str:
-    """Return what tells a file's content from others: "sha256:" and hexadecimal digits.
+    """Return the digest of a file: "sha256:" and hexadecimal digits.
 
     Raises:
         OSError: it cannot be read.
@@ -61,7 +61,7 @@ def file_digest(path: Path) -> str:
 
 
 def model_digests(param_path: Path, bin_path: Path) -> dict[str, str]:
-    """Return what tells the files of a model from others, "param" and "bin".
+    """Return the digests of a model's files, "param" and "bin".
 
     Raises:
         OSError: one cannot be read.
@@ -80,7 +80,7 @@ def write_sidecar(quantization: Quantization, param_path: Path, bin_path: Path) 
     document: dict[str, Any] = {
         "format": FORMAT,
         "model": model_digests(param_path, bin_path),
-        "calibration": None if calibration is None else _told(calibration),
+        "calibration": None if calibration is None else _calibration_entry(calibration),
         "layers": {name: activation.value for name, activation in quantization.layers.items()},
         "tensors": {
             name: {"scale": scale.scale, "zero_point": scale.zero_point}
@@ -98,10 +98,10 @@ def write_sidecar(quantization: Quantization, param_path: Path, bin_path: Path) 
     return path
 
 
-def _told(calibration: Calibration) -> dict[str, Any]:
-    told = {"data": calibration.data, "examples": calibration.examples, "method": calibration.method}
+def _calibration_entry(calibration: Calibration) -> dict[str, Any]:
+    values = {"data": calibration.data, "examples": calibration.examples, "method": calibration.method}
     error = calibration.error
-    return told if error is None or not math.isfinite(error) else told | {"error": error}
+    return values if error is None or not math.isfinite(error) else values | {"error": error}
 
 
 def read_sidecar(param_path: Path | str, bin_path: Path | str) -> Quantization:
@@ -127,13 +127,15 @@ def read_sidecar(param_path: Path | str, bin_path: Path | str) -> Quantization:
     document = _parse(path, data)
     for kind, digest in digests.items():
         if document.mapping("model").text(kind) != digest:
-            problem = f"was made for another .{kind} file; `kuiper quantize {param_path} --data EXAMPLES` makes it anew"
+            problem = (
+                f"was made for another .{kind} file; run `kuiper quantize {param_path} --data EXAMPLES` again"
+            )
             raise QuantizationError(path, f"model.{kind}", problem)
     return _quantization(document)
 
 
 def _read(path: Path) -> bytes:
-    """Return the first bytes of a file, one more than may be there; nothing is read of pipes and devices."""
+    """Return the first bytes of a file, one more than may be there; pipes and devices are not read."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         problem = "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
@@ -164,20 +166,20 @@ def _refuse(text: str) -> float:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands in it twice")
+        raise ValueError("duplicate key")
     return found
 
 
 def _quantization(root: Node) -> Quantization:
     calibration = None
     if root.take("calibration") is not None:
-        told = root.mapping("calibration")
-        known = told.items(("data", "examples", "method", "error"))
+        values = root.mapping("calibration")
+        known = values.items(("data", "examples", "method", "error"))
         calibration = Calibration(
-            told.text("data"),
-            told.whole("examples", 1, 2**31 - 1),
-            told.text("method"),
-            told.number(known[-1], 0) if told.has(known[-1]) else None,
+            values.text("data"),
+            values.whole("examples", 1, 2**31 - 1),
+            values.text("method"),
+            values.number(known[-1], 0) if values.has(known[-1]) else None,
         )
     return Quantization(
         layers=root.mapping("layers").each(_activation),

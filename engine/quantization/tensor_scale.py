@@ -1,6 +1,6 @@
-"""How a float32 tensor becomes 8-bit integers.
+"""Per-tensor quantization of float32 to 8-bit integers.
 
-An integer q of 0 to 255 stands for the real number (q - zero point) * scale. Everything here is computed in float32, in
+An integer q of 0 to 255 represents the real number (q - zero point) * scale. Everything here is computed in float32, in
 the order in which compiled kernels compute it, so that both give the same integers to the bit.
 """
 
@@ -11,18 +11,18 @@ import numpy as np
 from engine.dtypes import Array
 
 LARGEST = 255
-"""The largest integer that stands for a number; the smallest is 0."""
+"""The largest quantized value; the smallest is 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorScale:
-    """The integers that stand for one tensor.
+    """Quantization parameters of one tensor.
 
     Attributes:
-        scale: what one step stands for; a positive float32 whose reciprocal is finite.
-        zero_point: the integer that stands for 0, 0 to 255.
+        scale: the scale; a positive float32 whose reciprocal is finite.
+        zero_point: the integer of 0, 0 to 255.
         rounds_sum: whether the zero point is added before the number is rounded, as PyTorch's `quantize` does, rather
-            than after, as its convolutions do: it tells where a number half-way between two integers goes.
+            than after, as its convolutions do: it decides how a number half-way between two integers is rounded.
         lowest: the integer that PyTorch has where 0 is here, -128 for its int8: such a sum is rounded to float32 before
             it is rounded to an integer, and how coarsely depends on how large it is there.
     """
@@ -34,22 +34,22 @@ class TensorScale:
 
     @property
     def inverse(self) -> float:
-        """What numbers are multiplied by: 1 / scale, rounded to float32."""
+        """The factor 1 / scale, rounded to float32."""
         return float(np.float32(1) / np.float32(self.scale))
 
     @property
     def is_of_zeros(self) -> bool:
-        """Whether it stands for a tensor of zeros alone: any other number saturates to about 0."""
+        """Whether it is the scale of an all-zero tensor: any other number saturates to about 0."""
         return self.scale <= float(np.float32(_LEAST_SCALE))
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The least and the greatest number that an integer stands for."""
+        """The least and the greatest representable number."""
         low, high = self.real(np.array([0, LARGEST], np.uint8)).tolist()
         return low, high
 
     def integers(self, real: Array) -> Array:
-        """Return the uint8 that stand for numbers: rounded half to even, saturated.
+        """Quantize numbers to uint8: rounded half to even, saturated.
 
         NaN counts as the least number, and where the sum is rounded, as in PyTorch, as the largest one.
         """
@@ -64,12 +64,12 @@ class TensorScale:
         return np.asarray(np.rint(bounded) + self.zero_point, np.uint8)
 
     def real(self, integers: Array) -> Array:
-        """Return the float32 numbers that integers stand for."""
+        """Dequantize integers to float32."""
         steps = integers.astype(np.int32) - self.zero_point
         return np.asarray(steps.astype(np.float32) * np.float32(self.scale))
 
     def rounded(self, real: Array) -> Array:
-        """Return numbers as the integers that stand for them give them back."""
+        """Quantize and dequantize numbers."""
         return self.real(self.integers(real))
 
 

@@ -11,7 +11,7 @@ from engine.quantization.tensor_scale import LARGEST
 _LARGEST_WEIGHT = 127
 """-128 is left out, so that the integers are symmetric."""
 LARGEST_MAGNITUDE = 128
-"""That of weights which PyTorch quantized: -128 is among them."""
+"""Largest magnitude of weights quantized by PyTorch: their least integer is -128."""
 MOST_TERMS = (2**31 - 1) // (LARGEST * LARGEST_MAGNITUDE)
 """Products that a 32-bit sum is sure to hold, whatever they are."""
 _LEAST_SCALE = 1e-30
@@ -25,7 +25,7 @@ class QuantizedWeights:
 
     Attributes:
         integers: int8, in the shape of the weights; filters come first. What `quantize_weights` gives is symmetric.
-        scales: float32 (filters,), what 1 stands for in each of them.
+        scales: float32 (filters,), one per filter.
     """
 
     integers: Array

@@ -28,8 +28,8 @@ def test_programs_that_are_compiled_otherwise_beside_runs_are_found() -> None:
     make = Programs._make_in
 
     def in_float32_beside(self: Programs, precision: Precision, *others: Any) -> Any:
-        is_beside = threading.current_thread().name.startswith("kuiper-compiler")
-        return make(self, Precision.F32 if is_beside else precision, *others)
+        in_background = threading.current_thread().name.startswith("kuiper-compiler")
+        return make(self, Precision.F32 if in_background else precision, *others)
 
     with patch.object(Programs, "_make_in", in_float32_beside):
         run = run_many_shapes(NETWORKS[1], "bf16", 0, COUNT)

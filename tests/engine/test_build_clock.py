@@ -47,7 +47,7 @@ def test_building_is_given_up_at_the_operator_that_it_has_come_to(tmp_path: Path
     with pytest.raises(BuildTimeoutError) as caught:
         open_graph(tmp_path, 2.0).build()
     assert str(caught.value) == (
-        "building was given up at F.silu silu: it takes longer than the 2 seconds of max_build_seconds"
+        "building timed out at F.silu silu: it takes longer than the 2 seconds of max_build_seconds"
     )
 
 
@@ -58,7 +58,7 @@ def test_planning_is_given_up_at_the_operator_that_it_has_come_to(
     graph = open_graph(tmp_path, 2.0, backend)
     graph.build()
     advance(1.0)
-    with pytest.raises(LayerError, match=r"^planning was given up at F.silu silu: .* max_build_seconds$"):
+    with pytest.raises(LayerError, match=r"^planning timed out at F.silu silu: .* max_build_seconds$"):
         graph.forward([X])
     advance(0.0)  # it was for the time, and is tried again
     assert len(graph.forward([X])) == 1
@@ -73,11 +73,11 @@ def test_compiling_is_given_up_with_an_error_and_runs_use_the_numpy_layers(
     graph.plan(SPECS)
     advance(1.0)
     for _ in range(2):  # what was given up is not tried again
-        with pytest.raises(BuildTimeoutError, match=r"^compiling was given up at F.silu silu"):
+        with pytest.raises(BuildTimeoutError, match=r"^compiling timed out at F.silu silu"):
             graph.prepare(SPECS)
     advance(0.0)
     (refusal,) = graph.verification.refused
-    assert refusal.reason.startswith("the compiler failed: compiling was given up at F.silu silu")
+    assert refusal.reason.startswith("the compiler failed: compiling timed out at F.silu silu")
     (output,) = graph.forward([X])
     np.testing.assert_allclose(output, np.maximum(X, 0) / (1 + np.exp(-np.maximum(X, 0))), rtol=1e-6)
 

@@ -84,7 +84,7 @@ def test_processors_and_threads_are_told_apart(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr("engine.compiler.emit.target.host_target", lambda target=target: target)
         told |= {describe_processor(Backend.NATIVE, threads) for threads in (1, 2)}
     assert len(told) == 2 * len({wide.name, narrow.name})
-    assert describe_processor(Backend.NUMPY, 1) == "numpy layers, 1 thread"
+    assert describe_processor(Backend.NUMPY, 1) == "reference implementation, 1 thread"
 
 
 def test_a_model_that_was_not_quantized_is_served_all_the_same(param: Path) -> None:

@@ -148,7 +148,7 @@ def test_a_program_that_takes_too_much_memory_is_not_used(
     graph = make_graph(tmp_path, lines, backend="native")
     np.testing.assert_array_equal(graph.forward([ROWS])[0], np.maximum(ROWS, 0))
     (refusal,) = graph.verification.refused
-    assert refusal.reason.startswith("the compiler failed: a program would take ")
+    assert refusal.reason.startswith("the compiler failed: a program needs ")
 
 
 @pytest.mark.parametrize("number", [2**40, 2**63 - 1])

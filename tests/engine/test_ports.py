@@ -57,9 +57,9 @@ def test_inputs_by_order_or_name(graph: RuntimeGraph, inputs: Any) -> None:
         ),
         (
             [[[1, 2, 1e39]], Y],
-            r"'a': 1e\+39 is not kept by f32; expected numbers that a: \(\?,3\)f32 can hold",
+            r"'a': 1e\+39 is not representable as f32; expected numbers that a: \(\?,3\)f32 can hold",
         ),
-        ([[[1, 2, 2**24 + 1]], Y], r"'a': 16777217 is not kept by f32"),
+        ([[[1, 2, 2**24 + 1]], Y], r"'a': 16777217 is not representable as f32"),
         ([[[1, 2, None]], Y], "'a': dtype is object; expected f32"),
         ([[[1, 2, 1j]], Y], "'a': dtype is c128; expected f32"),
         (
@@ -182,7 +182,7 @@ def test_numbers_in_lists_become_what_the_input_takes(
 @pytest.mark.parametrize(
     ("dtype", "numbers", "fault"),
     [
-        ("i32", [[1, 2.5, 3]], "2.5 is not kept by i32"),
+        ("i32", [[1, 2.5, 3]], "2.5 is not representable as i32"),
         ("i32", [[1, 2**31, 3]], "2147483648 is not kept"),
         ("u8", [[1, -1, 3]], "-1 is not kept"),
         ("i64", [[1.0, float("nan"), 3]], "nan is not kept"),

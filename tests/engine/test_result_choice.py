@@ -54,7 +54,7 @@ def test_one_of_two_states_is_the_hidden_one_with_a_warning(
     assert made.places == places
     assert made.warning is not None
     assert "h_n, and not for " in made.warning
-    assert "c_n, which shapes alone do not tell" in made.warning
+    assert "c_n, which shapes alone do not determine" in made.warning
 
 
 def test_only_result_of_one_step_is_the_output_with_a_warning() -> None:

@@ -102,7 +102,7 @@ def test_one_state_is_taken_for_the_hidden_one_with_a_warning(tmp_path: Path, ba
 def test_a_cell_state_alone_is_warned_of_and_can_be_told(tmp_path: Path, name: str) -> None:
     graph, *_ = open_case(tmp_path, "recurrent", case_called(name), None)
     graph.build()
-    assert "c_n, which shapes alone do not tell; write outputs=" in graph.warnings[0]
+    assert "c_n, which shapes alone do not determine; write outputs=" in graph.warnings[0]
 
 
 def test_two_states_are_taken_in_pytorchs_order_with_a_warning(tmp_path: Path) -> None:

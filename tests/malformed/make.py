@@ -111,7 +111,7 @@ def _make_broken_ends(whole: bytes) -> dict[str, bytes]:
 def _make_broken_directories(whole: bytes) -> dict[str, bytes]:
     bias = MEMBERS[0]
     return {
-        "directory_mark_wrong": whole.replace(zr.CENTRAL_MARK, b"PK\1\3", 1),
+        "directory_mark_wrong": whole.replace(zr.CENTRAL_SIGNATURE, b"PK\1\3", 1),
         "directory_entry_cut_off": build([bias, Member("fc.weight", WEIGHT, central={"comment_length": 9})]),
         "entry_twice": build([bias, bias]),
         "entry_missing": build([bias]),
@@ -165,14 +165,14 @@ def _make_broken_entries() -> dict[str, bytes]:
 def _overlapping() -> bytes:
     """Return an archive whose first entry's data is the whole of the second entry."""
     inner = build([Member("fc.weight", WEIGHT)])
-    record = inner[: inner.index(zr.CENTRAL_MARK)]
+    record = inner[: inner.index(zr.CENTRAL_SIGNATURE)]
     outer = build([Member("fc.bias", record)])
-    directory = outer.index(zr.CENTRAL_MARK)
+    directory = outer.index(zr.CENTRAL_SIGNATURE)
     start = directory - len(record)
-    entry = inner[inner.index(zr.CENTRAL_MARK) : inner.index(zr.END_MARK)]
+    entry = inner[inner.index(zr.CENTRAL_SIGNATURE) : inner.index(zr.END_SIGNATURE)]
     second = entry.replace(bytes(4) + b"fc.weight", start.to_bytes(4, "little") + b"fc.weight")
-    entries = outer[directory : outer.index(zr.END_MARK)] + second
-    end = zr.END_RECORD.pack(zr.END_MARK, 0, 0, 2, 2, len(entries), directory, 0)
+    entries = outer[directory : outer.index(zr.END_SIGNATURE)] + second
+    end = zr.END_RECORD.pack(zr.END_SIGNATURE, 0, 0, 2, 2, len(entries), directory, 0)
     return outer[:directory] + entries + end
 
 

@@ -1,1 +1,1 @@
-"""Writes LLVM IR and compiles it: the emitter, functions of vectors, the target, the compiler behind them."""
+"""LLVM IR generation and compilation: emitter, vector functions, target, JIT compiler, caches on disk."""

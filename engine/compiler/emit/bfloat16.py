@@ -2,7 +2,7 @@
 
 A *pair* is a word of 32 bits: two bfloat16 side by side, the first in the lower half, as `vdpbf16ps` and AMX take them.
 Vectors of pairs have the type of float32 vectors of as many lanes, so that they are loaded, stored and broadcast alike.
-`engine/kernels/bfloat16.py` does the same in numpy, and says how numbers are rounded.
+`engine/kernels/bfloat16.py` does the same in numpy, and documents the rounding.
 """
 
 from llvmlite import ir
@@ -16,7 +16,7 @@ _LESSER_MAGNITUDE = 0b0010
 """Of VRANGEPS: the one with the lesser magnitude, with the sign of the first."""
 _KEEP, _QUIET, _MINUS_INFINITY, _INFINITY = 0, 2, 4, 5
 """Answers of VFIXUPIMMPS: the destination, a quiet NaN of the source, infinities."""
-_ANSWERS = (_QUIET, _QUIET, _KEEP, _KEEP, _MINUS_INFINITY, _INFINITY, _KEEP, _KEEP)
+_FIXUPS = (_QUIET, _QUIET, _KEEP, _KEEP, _MINUS_INFINITY, _INFINITY, _KEEP, _KEEP)
 """To its eight kinds of numbers: quiet and signalling NaN, zero, one, both infinities, negative and positive."""
 
 
@@ -83,12 +83,12 @@ def _within_range(e: Emitter, vector: IRValue) -> IRValue:
     )
     kind = ir.Constant(I32, _LESSER_MAGNITUDE)
     limited = e.builder.call(limit, [vector, e.splat(LARGEST), kind, vector, everywhere, mode])
-    answers = sum(answer << 4 * place for place, answer in enumerate(_ANSWERS))
+    table = sum(fixup << 4 * place for place, fixup in enumerate(_FIXUPS))
     repair = e.intrinsic(
         f"llvm.x86.avx512.mask.fixupimm.ps.{32 * lanes}", floats, [floats, floats, words, I32, mask, I32]
     )
     return e.builder.call(
-        repair, [limited, vector, _splat(words, answers), ir.Constant(I32, 0), everywhere, mode]
+        repair, [limited, vector, _splat(words, table), ir.Constant(I32, 0), everywhere, mode]
     )
 
 

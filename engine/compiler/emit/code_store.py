@@ -1,9 +1,9 @@
-"""What compiling came to, on disk, so that later processes, and others at the same time, need not do it again.
+"""Compile cache on disk, shared with later and concurrent processes.
 
-That is the machine code of kernels, and marks of programs that agreed with the numpy layers (`program/mark.py`).
-`KUIPER_CACHE` names the folder; by default it is that of the user's caches. Empty, it turns the store off. Files are
-written whole or not at all, and what is read has to be what was written, by the user or by root. A folder that cannot
-be read, written or trusted is not used, which costs time and nothing else.
+It holds the machine code of kernels and the verification cache (`program/verification_cache.py`). `KUIPER_CACHE` sets
+the folder, by default in the user's cache folder; empty disables it. Files are written whole or not at all, and what is
+read has to be what was written, by the user or by root. A folder that cannot be read, written or trusted is not used,
+which only costs time.
 """
 
 import hashlib
@@ -26,15 +26,15 @@ from engine.mapped_pages import map_file
 VARIABLE = "KUIPER_CACHE"
 """Environment variable that names the folder."""
 MOST_BYTES = 256 << 20
-"""Bytes of code that are kept; beyond them, what was written first is deleted."""
+"""Maximum bytes of cached code; beyond it, the oldest files are deleted."""
 
 _KEPT_PART = 0.75
 """Part of `MOST_BYTES` that is left after files were deleted."""
 _MEASURED_PART = 1 / 16
-"""Part of the bytes that are kept after which the folder is measured anew: other processes write to it as well."""
+"""Written share of the maximum after which the folder is measured again, as other processes write to it too."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
-CODE, MARK = ".code", ".mark"
-"""Kinds of what is kept, as ends of file names."""
+CODE, VERIFIED = ".code", ".verified"
+"""Suffixes of the cached files."""
 _TEMPORARY = "tmp"
 _WRITING_SECONDS = 3600.0
 _ENGINE = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ _logger = logging.getLogger(__name__)
 
 
 def code_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the folder that code is kept in; None where it is kept nowhere.
+    """Return the cache folder; None if caching is disabled.
 
     Args:
         environment: the environment variables: `KUIPER_CACHE`, or `XDG_CACHE_HOME` and `HOME`.
@@ -60,15 +60,15 @@ def code_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 class CodeStore:
-    """Code and marks by keys. Safe to use from any thread and from many processes at once; nothing here raises OSError.
+    """Cached code and verification results by key. Thread-safe and multi-process-safe; never raises OSError.
 
     Args:
-        folder: where files are kept; None for nowhere.
-        most_bytes: bytes that are kept.
+        folder: the cache folder; None for no cache.
+        most_bytes: maximum bytes of the cache.
     """
 
     def __init__(self, folder: Path | None, most_bytes: int = MOST_BYTES) -> None:
-        # without owners of files, nobody can tell whose code it would run
+        # without file owners, the code could be anyone's
         self._folder = folder if hasattr(os, "geteuid") else None
         self._most_bytes = most_bytes
         self._bytes: int | None = None
@@ -77,16 +77,16 @@ class CodeStore:
 
     @property
     def is_on(self) -> bool:
-        """Whether code may be kept."""
+        """Whether caching is enabled."""
         return self._folder is not None
 
     @property
     def folder(self) -> Path | None:
-        """Where files are kept; None for nowhere, and from the first one on that could not be written."""
+        """The cache folder; None for no cache, and after the first failed write."""
         return self._folder if self._is_writable else None
 
     def load(self, key: str, kind: str = CODE) -> bytes | None:
-        """Return what was saved for a key; None where there is nothing that can be trusted."""
+        """Return the cached bytes of a key; None without a trusted file."""
         if self._folder is None:
             return None
         try:
@@ -95,7 +95,7 @@ class CodeStore:
             return None
 
     def save(self, key: str, data: bytes, kind: str = CODE) -> None:
-        """Keep code or a mark, if that is possible."""
+        """Store code or a verification result, if possible."""
         self.save_parts(f"{key}{kind}", [hashlib.sha256(data).digest(), data])
 
     def map(self, name: str) -> mmap.mmap | None:
@@ -124,14 +124,14 @@ class CodeStore:
             return None
 
     def save_parts(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
-        """Keep a file of these parts, one after the other, if that is possible."""
+        """Store a file of these parts, one after the other, if possible."""
         if self._folder is None or not self._is_writable:
             return
         try:
             self._write(self._folder, name, parts)
         except OSError as error:
-            _logger.info("compiled code is not kept: %s", error)
-            self._is_writable = False  # what is there can still be read
+            _logger.info("compiled code is not cached: %s", error)
+            self._is_writable = False  # existing files can still be read
 
     def _read(self, path: Path) -> bytes | None:
         with _opened(path) as file:
@@ -158,7 +158,7 @@ class CodeStore:
     def _make_room(self, folder: Path, written: int) -> None:
         """Count what was written, and delete the oldest files where there is too much.
 
-        Files are measured at first, and again once this process has written a part of what may be kept.
+        Files are measured at first, and again once this process has written a share of the maximum.
         """
         self._written += written
         known = None if self._written > self._most_bytes * _MEASURED_PART else self._bytes
@@ -194,8 +194,8 @@ def _source_digest() -> str:
 def _digest_of(folder: Path, imported_ns: int) -> str:
     """Return a digest of the source below a folder, as it was imported.
 
-    Where a file has changed since, nobody knows what of it this process runs: the digest is then like no other, so that
-    it shares code with no other process.
+    If a file has changed since, it is unknown which version this process runs: the digest is then unique, so that no
+    code is shared with other processes.
 
     Args:
         folder: the folder.
@@ -227,7 +227,7 @@ def _files(folder: Path) -> list[tuple[Path, os.stat_result]]:
             if not path.name.startswith(_TEMPORARY):
                 found += [(path, status)] if stat.S_ISREG(status.st_mode) else []
             elif status.st_mtime < time.time() - _WRITING_SECONDS:
-                path.unlink()  # whoever wrote it was killed
+                path.unlink()  # its writer was killed
         except FileNotFoundError:  # another process has deleted it
             continue
     return found
@@ -258,7 +258,7 @@ def _prepared(folder: Path) -> Path:
 
 
 def _is_trusted(status: os.stat_result) -> bool:
-    """Tell whether nobody but this user and root can have written something."""
+    """Return whether only this user and root can have written something."""
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & _OTHERS_MAY_WRITE
 
 

@@ -51,7 +51,7 @@ def splat(value: float, lanes: int) -> IRValue:
     return _splat(float(value).hex(), lanes)
 
 
-# 0 and -0 are equal, and NaN is not equal to itself: numbers are told apart by their digits
+# 0 and -0 are equal, and NaN is not equal to itself: numbers are compared by their digits
 
 
 @lru_cache(_MOST)

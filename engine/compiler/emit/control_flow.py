@@ -33,11 +33,11 @@ class ControlFlow:
     """A function that is being written: its arguments, index arithmetic, loops and conditions.
 
     Args:
-        target: what it is compiled for.
-        name: of the function.
+        target: the compilation target.
+        name: name of the function.
 
     Attributes:
-        target: what it is compiled for.
+        target: the compilation target.
         lanes: float32 lanes of a vector.
         chunk: which part of the work the call does.
         thread: which thread calls.
@@ -83,7 +83,7 @@ class ControlFlow:
         return self.builder.load(address, typ=POINTER)
 
     def size(self, place: int) -> IRValue:
-        """Return the integer at a place among the arguments, of those that the code is told when it is called."""
+        """Return the runtime dimension at a place among the arguments."""
         address = self.builder.gep(self._arguments, [self.index(place)], source_etype=I64)
         return self.builder.load(address, typ=I64)
 
@@ -128,7 +128,7 @@ class ControlFlow:
         return self.builder.udiv(dividend, divisor), self.builder.urem(dividend, divisor)
 
     def unravel(self, index: IRIndex, extents: Sequence[IRIndex]) -> list[IRIndex]:
-        """Return the coordinates that an index stands for, last one fastest."""
+        """Return the coordinates of a linear index, last one fastest."""
         coordinates: list[IRIndex] = []
         for extent in reversed(extents[1:]):
             index, coordinate = self.divmod(index, extent)

@@ -1,8 +1,9 @@
-"""Writes one kernel as LLVM IR: loops, vectors and addresses under names that read like the loop nest they make.
+"""Emitter of one kernel as LLVM IR: loops, vectors and addresses.
 
 A kernel is a function `void kernel(ptr arguments, i64 chunk, i64 thread)`. `arguments` points at the addresses of its
-arrays, in the order that the kernel documents; `chunk` is the part of the work that this call does; `thread` tells
-which of a team's threads calls, for scratch memory of its own. All arrays hold float32; offsets count elements.
+arrays, in the order that the kernel documents; `chunk` is the part of the work that this call does; `thread` is the
+number of the calling thread in its team, for scratch memory of its own. All arrays hold float32; offsets count
+elements.
 """
 
 from collections.abc import Sequence
@@ -102,7 +103,7 @@ class Emitter(ControlFlow):
         return self.broadcast(self.load_scalar(base, *offset))
 
     def load_words(self, base: IRValue, *offset: IRIndex, count: int) -> IRValue:
-        """Load `count` elements side by side as 32-bit integers, whatever their bits stand for."""
+        """Load `count` elements side by side as 32-bit integers, as raw bits."""
         return self.builder.load(self.address(base, *offset), align=4, typ=ir.VectorType(I32, count))
 
     def store_words(self, value: IRValue, base: IRValue, *offset: IRIndex) -> None:
@@ -124,7 +125,7 @@ class Emitter(ControlFlow):
         self._move_tile("tilestored64", tile, base, step)
 
     def copy(self, source: IRValue, target: IRValue, count: int) -> None:
-        """Write a loop that copies `count` elements that lie side by side."""
+        """Write a loop that copies `count` elements that are contiguous."""
         whole = count - count % self.lanes
         with self.loop(0, whole, self.lanes) as loop:
             self.store(self.load(source, loop.index), target, loop.index)
@@ -245,7 +246,7 @@ class Emitter(ControlFlow):
         """
         half = len(vectors) // 2
         columns = list(vectors)
-        # each round deals the two halves out alternately, as in a shuffle of cards; log2(lanes) rounds turn the square
+        # each round interleaves the two halves; log2(lanes) rounds transpose the square
         for _ in range(half.bit_length()):
             pairs = list(zip(columns[:half], columns[half:], strict=True))
             columns = [self._interleave(*pair, start) for pair in pairs for start in (0, self.lanes // 2)]

@@ -1,8 +1,8 @@
-"""Weights of models as they stand in their `.bin`, kept in a file of the user's own that can be mapped.
+"""Weights of models as in their `.bin`, cached in a mappable file of the user's own.
 
-A model's own file may be written anew while its weights are in use, and mapping it would end the process. A copy that
-nobody writes to any more can be mapped: then only those weights take memory that are being read, and processes share
-them. It is found by a digest of the model's file, so that this has to be read, but not kept.
+A model's own file may be overwritten while its weights are in use, which would kill a process that maps it. An
+immutable copy can be mapped: then only weights that are read take memory, shared between processes. It is found by a
+digest of the model's file, which is read but not held in memory.
 """
 
 import hashlib
@@ -17,17 +17,17 @@ from engine.compiler.memory.alignment import ALIGNMENT
 from engine.mapped_pages import checksum_of, in_pieces
 
 ENTRIES = ".entries"
-"""Kind of what is kept, as the end of file names."""
+"""Suffix of the cached files."""
 _DIGEST_BYTES = 32
 _LENGTH_BYTES = 8
 _HEAD_BYTES = _DIGEST_BYTES + _LENGTH_BYTES
 
 
 class EntryFiles:
-    """Entries of archives by the digests of these. Safe to use from any thread and from many processes at once.
+    """Entries of archives by the digests of these. Thread-safe and multi-process-safe.
 
     Args:
-        store: where files are kept.
+        store: the cache on disk.
     """
 
     def __init__(self, store: CodeStore) -> None:
@@ -35,7 +35,7 @@ class EntryFiles:
 
     @property
     def is_on(self) -> bool:
-        """Whether anything may be kept."""
+        """Whether caching is enabled."""
         return self._store.folder is not None
 
     def load(self, digest: str) -> dict[str, memoryview] | None:
@@ -52,7 +52,7 @@ class EntryFiles:
         return entries if places else None
 
     def save(self, digest: str, entries: Mapping[str, memoryview]) -> None:
-        """Keep the entries of an archive, if that is possible."""
+        """Store the entries of an archive, if possible."""
         self._store.save_parts(f"{digest}{ENTRIES}", _parts(entries))
 
     def copy(self, parts: Iterable[bytes]) -> tuple[str, memoryview] | None:
@@ -80,7 +80,7 @@ def _parts(entries: Mapping[str, memoryview]) -> Iterator[bytes | memoryview]:
 
 
 def _places(mapped: mmap.mmap) -> dict[str, tuple[int, int, int]]:
-    """Return entry -> first byte, bytes and checksum; nothing where the file is not as it was written."""
+    """Return entry -> first byte, bytes and checksum; empty if the file is damaged."""
     length = int.from_bytes(mapped[_DIGEST_BYTES:_HEAD_BYTES], "little")
     text = mapped[_HEAD_BYTES : _HEAD_BYTES + min(length, len(mapped))]
     if hashlib.sha256(text).digest() != mapped[:_DIGEST_BYTES]:
@@ -98,5 +98,5 @@ def _places(mapped: mmap.mmap) -> dict[str, tuple[int, int, int]]:
 
 @lru_cache(maxsize=1)
 def entry_files() -> EntryFiles:
-    """Return the kept weights of this process, in the folder of packed weights and within its bounds."""
+    """Return the cache of entries of this process, in the folder of packed weights and within its limits."""
     return EntryFiles(packed_files().store)

@@ -14,7 +14,7 @@ LANES = 16
 _LARGEST = 5.5
 """Argument from which on the integral is 1/2 in float32."""
 _ROUNDER = 1.5 * 2.0**22
-"""Added to a small number it leaves the nearest multiple of 1/2; the low bits of the sum tell which."""
+"""Added to a small number it leaves the nearest multiple of 1/2; the low bits of the sum are its number of halves."""
 _TERMS = (
     (
         *(0.0, 0.191462442278862, 0.3413447439670563, 0.43319278955459595),

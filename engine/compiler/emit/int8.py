@@ -1,4 +1,4 @@
-"""Vectors of 8-bit integers, four to a 32-bit word: loads and stores, products, and what they stand for.
+"""Vectors of 8-bit integers, four to a 32-bit word: loads and stores, products and dequantization.
 
 A word holds four neighbouring channels, the first in its lowest byte. Offsets count words, as all elements do.
 """
@@ -15,7 +15,7 @@ from engine.quantization.weights import LARGEST_MAGNITUDE
 WORD_CHANNELS = 4
 """Channels of a word."""
 ZERO = 128
-"""The integer that stands for 0 where a scale is a row's own."""
+"""The zero point of per-row scales."""
 MOST_TAPS = 2**24 // (LARGEST * LARGEST_MAGNITUDE)
 """Products of integers whose sum is exact in float32."""
 _I16 = ir.IntType(16)
@@ -58,13 +58,13 @@ def load_steps(e: Emitter, base: IRValue, *offset: IRIndex, count: int | None = 
 
 
 def real(e: Emitter, steps: IRValue, scale: TensorScale) -> IRValue:
-    """Return the float32 numbers that integers, given as float32, stand for."""
+    """Dequantize integers that are given as float32."""
     centred = e.fsub(steps, e.splat(float(scale.zero_point))) if scale.zero_point else steps
     return e.fmul(centred, e.splat(scale.scale))
 
 
 def integers_of(e: Emitter, number: IRValue, scale: TensorScale) -> IRValue:
-    """Return the integers of 0 to 255, as 32-bit ones, that stand for float32 numbers: `TensorScale.integers`."""
+    """Quantize float32 numbers to 0 to 255, as 32-bit integers: `TensorScale.integers`."""
     if scale.rounds_sum:
         least = float(scale.lowest)
         summed = e.fma(number, e.splat(scale.inverse), e.splat(scale.zero_point + least))
@@ -85,7 +85,7 @@ def symmetric_integers(e: Emitter, scaled: IRValue, levels: int) -> IRValue:
 
 
 def _rounded(e: Emitter, number: IRValue, zero: int) -> IRValue:
-    """Return small numbers as 32-bit integers, rounded half to even, with the integer that stands for 0 added."""
+    """Return small numbers as 32-bit integers, rounded half to even, with the zero point added."""
     bits = e.builder.bitcast(e.fadd(number, e.splat(_ROUNDING)), i32_vector(e))
     return e.builder.sub(bits, splat(e, _ROUNDING_BITS - zero))
 

@@ -1,4 +1,4 @@
-"""Compiles kernels, once per process and target, and keeps their code."""
+"""JIT compiler of kernels, once per process and target, with a cache of their code."""
 
 import hashlib
 import threading
@@ -22,8 +22,8 @@ _OWN_KERNELS = "engine."
 class Kernel(Protocol):
     """A kernel for one exact shape: a frozen dataclass, so that equal kernels are compiled once.
 
-    Kernels that differ in what an argument tells them may run the code of one, which their property `general` names.
-    The integers that it is told are in their property `sizes`, if they have it: they follow the addresses.
+    Kernels that differ only in runtime dimensions run the code of one, their property `general`. The runtime dimensions
+    are in their property `sizes`, if any: they follow the addresses.
     """
 
     @property
@@ -32,7 +32,7 @@ class Kernel(Protocol):
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel may touch of each argument, scratch memory left out: padding, layout and extents.
+        """The accessed region of each argument, without scratch memory: padding, layout and extents.
 
         A call whose arguments lack any of it is refused when it is made (`Selector.call`).
         """
@@ -52,9 +52,9 @@ class Code:
     """Machine code of a kernel.
 
     Attributes:
-        address: of its function.
+        address: address of its function.
         engine: what owns the code, and that of kernels that were linked with it; it lives as long as one of them.
-        key: of what it was made of, as code is kept by on disk; None where that is not known.
+        key: its cache key on disk; None if unknown.
     """
 
     address: int
@@ -63,10 +63,10 @@ class Code:
 
 
 class KernelCache:
-    """The kernels of a process by target and shape, as long as something uses them. Safe to use from any thread.
+    """The kernels of a process by target and shape, as long as something uses them. Thread-safe.
 
     Args:
-        store: where code is looked for before it is compiled, and kept; None for the store of the process.
+        store: the compile cache; None for that of the process.
     """
 
     def __init__(self, store: CodeStore | None = None) -> None:
@@ -147,14 +147,14 @@ def assembly(kernel: Kernel, target: Target) -> str:
 def general(kernel: Kernel) -> Kernel:
     """Return the kernel whose code a kernel runs: itself, unless its property `general` names another.
 
-    The other one takes the same arguments. In its code is nothing that tells the two apart: that is in an argument.
+    The other one takes the same arguments. Its code does not depend on the difference: that is in an argument.
     """
     other: Kernel = getattr(kernel, "general", kernel)
     return other
 
 
 def sizes_of(kernel: Kernel) -> tuple[int, ...]:
-    """Return the integers that a kernel's code is told: they follow the addresses of its arguments and scratch."""
+    """Return a kernel's runtime dimensions: they follow the addresses of its arguments and scratch."""
     sizes: tuple[int, ...] = getattr(kernel, "sizes", ())
     return sizes
 

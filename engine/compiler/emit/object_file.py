@@ -1,7 +1,7 @@
 """Object files: what LLVM makes of a module of its IR, and how several of them become code in memory.
 
 One thread of its own works for LLVM, which serves no two threads at once through llvmlite: while it compiles a kernel,
-the thread that asked for it writes the next one.
+the requesting thread writes the next one.
 """
 
 import threading
@@ -18,17 +18,15 @@ from engine.compiler.memory.memory_guard import using_llvm
 from engine.compiler.memory.release import make_room_for_compiler
 
 _EFFORT = 2
-_using = (
-    threading.Lock()
-)  # whoever limits the memory of the process asks for room for one use of LLVM at a time
+_using = threading.Lock()  # the memory guard reserves room for one use of LLVM at a time
 
 
 class ObjectFile:
     """The object file of one function, which is there already or being made.
 
     Attributes:
-        name: of the function.
-        key: what it is kept by; None where it is not kept.
+        name: name of the function.
+        key: its cache key; None if it is not cached.
     """
 
     def __init__(self, name: str, key: str | None) -> None:
@@ -38,16 +36,16 @@ class ObjectFile:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it could not be made: whoever wants it later has to make it anew, as memory may be there by then."""
+        """Whether compilation failed: a later caller retries, as memory may be free by then."""
         return self._content.done() and self._content.exception() is not None
 
     def make(self, write: Callable[[], str], store: CodeStore, target: Target) -> None:
-        """Take what is kept; where there is nothing, write the function and leave it to LLVM.
+        """Load the cached code; without any, write the function and leave it to LLVM.
 
         Args:
             write: returns the function's module as LLVM IR.
-            store: where it is kept.
-            target: what to compile for.
+            store: the compile cache.
+            target: the compilation target.
 
         Raises:
             Exception: what `write` raises; `content` raises the same.
@@ -81,18 +79,18 @@ class ObjectFile:
                 if self.key is not None:
                     store.save(self.key, content)
             self._content.set_result(content)
-        except BaseException as error:  # whoever waits for it gets it
+        except BaseException as error:  # raised in the waiting thread
             self._content.set_exception(error)
 
 
 def compile_text(text: str, target: Target, effort: int = _EFFORT) -> bytes:
     """Return the object file of a module of LLVM IR.
 
-    No pass of the optimiser runs: emitters write what they mean, and a kernel compiles in half the time.
+    No optimiser pass runs: emitters write optimal code, and a kernel compiles in half the time.
 
     Args:
         text: the module.
-        target: what to compile for.
+        target: the compilation target.
         effort: LLVM's own level of effort, 0 to 3, which changes how fast the code is and not what it computes.
 
     Raises:

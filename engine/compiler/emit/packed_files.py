@@ -1,8 +1,8 @@
-"""Packed weights on disk: mapped into memory, so that a start packs nothing and processes share them.
+"""Weight cache: packed weights on disk, mapped into memory and shared by processes, so that a start packs nothing.
 
-A file is written under another name, is complete when it gets its own, and is never written again. Whoever has mapped
-it keeps what was mapped, though the file is deleted or another takes its name. Only who cuts a file short in its place,
-which needs the rights of its owner, ends the processes that read it.
+A file is written under another name, is complete when it gets its own, and is never written again. A mapping stays
+valid if the file is deleted or replaced. Only truncating the file in place, which needs its owner's rights, kills the
+processes that read it.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ from engine.compiler.memory.weights import PackedArrays, Packing
 from engine.dtypes import Array
 
 WEIGHTS = ".weights"
-"""Kind of what is kept, as the end of file names."""
+"""Suffix of the cached files."""
 MOST_BYTES = 1 << 30
-"""Bytes of packed weights that are kept."""
+"""Maximum bytes of cached packed weights."""
 LEAST_BYTES = 1 << 16
-"""Bytes of weights from which on they are kept: fewer are packed in less time than a file takes."""
+"""Minimum bytes of cached weights: fewer are packed faster than a file is read."""
 
 _HEADER_BYTES = 4096
 _KINDS = "fiu"
@@ -35,10 +35,10 @@ _PLAIN = (int, float, str, Enum, type(None))
 
 
 class PackedFiles:
-    """Packed weights by what they are made of. Safe to use from any thread and from many processes at once.
+    """Packed weights by a digest of their source. Thread-safe and multi-process-safe.
 
     Args:
-        store: where files are kept.
+        store: the cache on disk.
     """
 
     def __init__(self, store: CodeStore) -> None:
@@ -46,11 +46,11 @@ class PackedFiles:
 
     @property
     def store(self) -> CodeStore:
-        """Where files are kept."""
+        """The cache folder."""
         return self._store
 
     def key(self, kernel: Packing, weight: Array, bias: Array | None) -> str | None:
-        """Return the key of weights and bias, packed for a kernel; None where they are not kept.
+        """Return the key of weights and bias, packed for a kernel; None if they are not cached.
 
         It is made of the bytes of both, of all that is known of the kernel, and of the engine's source.
         """
@@ -65,7 +65,7 @@ class PackedFiles:
         return None if mapped is None else _read(mapped)
 
     def save(self, key: str, weight: Array, bias: Array) -> PackedArrays:
-        """Keep packed weights and bias, if that is possible; returns them with their digest.
+        """Store packed weights and bias, if possible; returns them with their digest.
 
         They lie in the file then, as in later processes, which share the memory with this one.
         """
@@ -91,7 +91,7 @@ def packed_files() -> PackedFiles:
 
 
 def _seal(header: object) -> bytes:
-    """Return a header as it stands in a file, behind its own checksum."""
+    """Return the bytes of a header, after its own checksum."""
     text = json.dumps(header).encode()
     return (hashlib.sha256(text).digest() + text).ljust(_HEADER_BYTES, b" ")
 
@@ -125,7 +125,7 @@ def _checksum(parts: Iterable[memoryview]) -> int:
 
 
 def digest_of(array: Array) -> str:
-    """Return what tells an array from all others: the same bytes in another shape are other weights."""
+    """Return the identity of an array: the same bytes in another shape are other weights."""
     return f"{array.shape} {array.dtype.str} {hashlib.sha256(_bytes_of(array)).hexdigest()}"
 
 
@@ -135,7 +135,7 @@ def _bytes_of(array: Array) -> memoryview:
 
 
 def _is_told_by_repr(value: object) -> bool:
-    """Tell whether a value's text tells it from all others: numbers, text, and dataclasses of the engine's."""
+    """Return whether a value's text identifies it: numbers, text, and dataclasses of the engine's."""
     if isinstance(value, tuple):
         return all(map(_is_told_by_repr, value))
     if is_dataclass(value) and type(value).__module__.startswith("engine."):

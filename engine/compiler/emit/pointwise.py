@@ -1,4 +1,4 @@
-"""Pointwise expressions: what is done to each element, whether by itself or at the end of another kernel.
+"""Pointwise expressions: operations on each element, in a kernel of their own or in the epilogue of another.
 
 An expression is a tree of frozen nodes, so that kernels that hold one can be compared. `Leaf(0)` is the value that a
 kernel has just computed, where it ends one.

@@ -8,17 +8,17 @@ from engine.quantization.weights import QuantizedWeights, quantize_weights
 
 
 class QuantizedFiles:
-    """Quantized weights by the weights that they were made of. Safe to use from any thread and from many processes.
+    """Quantized weights by the weights that they were made of. Thread-safe and from many processes.
 
     Args:
-        files: where they are kept.
+        files: the cache of mapped weights.
     """
 
     def __init__(self, files: PackedFiles) -> None:
         self._files = files
 
     def quantize(self, weight: Array) -> QuantizedWeights:
-        """Return float32 weights as integers, as `quantize_weights` does; both are let go of, where they are mapped.
+        """Quantize float32 weights as `quantize_weights` does; pages of both are released, if mapped.
 
         Raises:
             BuildError: as `quantize_weights`.

@@ -1,4 +1,4 @@
-"""Writes native functions around the kernels: loops and threads, where `Emitter` writes the arithmetic.
+"""Emitter of native control code: loops and threads; `Emitter` writes the kernels.
 
 Everything is a 64-bit word here, a number or an address, and a structure in memory is a row of words that are known
 by their place. What the C library offers is called like any other function; its results are not looked at.
@@ -48,7 +48,7 @@ class Routine:
 
     Args:
         module: what it becomes part of.
-        name: of the function.
+        name: name of the function.
         parameters: number of its parameters.
 
     Attributes:
@@ -100,7 +100,7 @@ class Routine:
         return self._builder.and_(self.word(value), self.word(2**bits - 1))
 
     def compare(self, how: str, left: MachineWord, right: MachineWord) -> IRValue:
-        """Tell whether a signed number stands in a relation, such as "<", to another."""
+        """Compare two signed numbers by an operator such as "<"."""
         return self._builder.icmp_signed(how, self.word(left), self.word(right))
 
     def both(self, left: IRValue, right: IRValue) -> IRValue:
@@ -114,7 +114,7 @@ class Routine:
     # memory
 
     def local(self, words: int) -> IRValue:
-        """Return the address of memory that lives as long as the call; to be asked for outside of loops."""
+        """Return the address of stack memory of the call; use it outside of loops."""
         return self._builder.ptrtoint(self._builder.alloca(I64, words), I64)
 
     def load(self, base: MachineWord, place: int = 0) -> IRValue:
@@ -138,7 +138,7 @@ class Routine:
         return self._builder.atomic_rmw("add", self._pointer(base, place), self.word(term), _ORDER)
 
     def replace(self, old: MachineWord, new: MachineWord, base: MachineWord, place: int = 0) -> IRValue:
-        """Write `new` where a word still holds `old`; tells whether it did."""
+        """Write `new` where a word still holds `old`; returns whether it did."""
         pair = self._builder.cmpxchg(self._pointer(base, place), self.word(old), self.word(new), _ORDER)
         return self._builder.extract_value(pair, 1)
 
@@ -202,7 +202,7 @@ class Routine:
         self._builder.call(kernel, [table, self.word(chunk), self.word(thread)])
 
     def relax(self) -> None:
-        """Tell the processor that a loop only waits, so that it saves power and leaves its twin core alone."""
+        """Emit a pause in a spin loop, which saves power and frees the sibling hyperthread."""
         if platform.machine().lower() not in ("arm64", "aarch64"):
             pause = self._declared("llvm.x86.sse2.pause", ir.FunctionType(ir.VoidType(), []))
             self._builder.call(pause, [])

@@ -1,4 +1,4 @@
-"""What kernels are compiled for: vector width, registers and features of a processor."""
+"""Compilation targets: vector width, registers and features of a processor."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ class Target:
     """A processor to compile for.
 
     Attributes:
-        name: of the instruction set: avx512, avx2, sse or neon.
+        name: name of the instruction set: avx512, avx2, sse or neon.
         lanes: float32 lanes of a vector.
         registers: vector registers.
         has_fma: whether it multiplies and adds in one instruction.

@@ -1,4 +1,4 @@
-"""The permission that Linux wants a process to ask for before it uses AMX: their registers take 8 KiB per thread."""
+"""Linux's permission for a process to use AMX, whose registers take 8 KiB per thread."""
 
 import ctypes
 import platform
@@ -11,7 +11,7 @@ _ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA = 158, 0x1023, 18
 
 @lru_cache(maxsize=1)
 def may_use_tiles() -> bool:
-    """Ask for the permission to use AMX tiles, once per process; tell whether it was given, to all threads.
+    """Request permission to use AMX tiles, once per process; return whether it was granted.
 
     It is refused where Linux does not know AMX, or where a thread has a signal stack too small for its registers.
     """

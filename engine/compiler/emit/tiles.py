@@ -13,9 +13,9 @@ from engine.compiler.emit.types import I8, POINTER, TileShape
 MOST_TILES = 8
 """Tiles that there are."""
 ROWS = 16
-"""Most rows of a tile."""
+"""Maximum rows of a tile."""
 WORDS = 16
-"""Most words of a row."""
+"""Maximum words of a row."""
 _PALETTE = 1
 _ROW_BYTES, _ROW_COUNTS = 16, 48  # where the two lie in the 64 bytes of a configuration
 

@@ -56,7 +56,7 @@ _ERF = (
 """Numerator and denominator in x² of erf(x) / x for |x| <= 3.95, off by 2.1e-8."""
 
 _PI = (3.141592502593994, 1.5099578831723193e-07, 1.0780605716316238e-14)
-"""pi in three parts; the first two have so few bits that their products with numbers of turns are exact in float64."""
+"""pi in three parts; the first two have so few bits that their products with multiples are exact in float64."""
 _DOUBLE_ROUNDER = 1.5 * 2.0**52
 """As `_ROUNDER`, in float64."""
 _SIN = tuple((-1) ** power / math.factorial(2 * power + 1) for power in range(1, 7))
@@ -111,7 +111,7 @@ def expm1(e: Emitter, x: IRValue) -> IRValue:
 
 
 def exp_plus_one(e: Emitter, x: IRValue, sign: int = 1) -> IRValue:
-    """1 + e^(sign · x), the denominator of sigmoid and its kin, in as few instructions as there can be.
+    """1 + e^(sign · x), the denominator of sigmoid and similar functions, in the fewest instructions.
 
     Infinite where e^(sign · x) is beyond float32; 1 where it is below 1e-37.
     """
@@ -182,7 +182,7 @@ def power(e: Emitter, x: IRValue, exponent: IRValue) -> IRValue:
     number = known_number(exponent)
     if number is None or abs(number) not in _EASY_POWERS:
         return e.call("llvm.pow", x, exponent)
-    # the sum turns -0, whose root is -0, into 0
+    # the sum makes -0, whose root is -0, 0
     result = (
         sqrt(e, e.fadd(x, e.like(x, 0.0))) if abs(number) == 0.5 else _whole_power(e, x, int(abs(number)))
     )
@@ -233,9 +233,9 @@ def _wave(e: Emitter, x: IRValue, phase: float) -> IRValue:
 
     wide = e.builder.fpext(x, kind)
     count = nearest(e.builder.fadd(e.builder.fmul(wide, number(1 / math.pi)), number(phase)))
-    turns = e.builder.fsub(count, number(phase))
+    periods = e.builder.fsub(count, number(phase))
     for part in _PI:
-        wide = e.builder.fsub(wide, e.builder.fmul(turns, number(part)))
+        wide = e.builder.fsub(wide, e.builder.fmul(periods, number(part)))
     half = e.builder.fmul(count, number(0.5))
     is_odd = e.builder.fcmp_unordered("!=", half, nearest(half))
     rest = bounded(e, e.builder.fptrunc(wide, x.type), -math.pi / 2, math.pi / 2)

@@ -1,4 +1,4 @@
-"""The compiler's graph: what is computed, before it is decided where results lie and which kernel computes them.
+"""The compiler's graph (IR): computations, before memory layout and kernel selection.
 
 A node does one or more operators of the model. Its first inputs are its own; those after them are read by its epilogue.
 """

@@ -8,10 +8,10 @@ from engine.dtypes import Array
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class WindowedNode(EpilogueNode):
-    """What convolutions and transposed ones have in common.
+    """Base of convolutions and transposed convolutions.
 
     Attributes:
-        weight: of all filters.
+        weight: weight of all filters.
         bias: (filters,), or None.
         stride: rows and columns.
         dilation: rows and columns.

@@ -1,4 +1,4 @@
-"""What a plan computes, as nodes of the compiler."""
+"""The compiler's graph of a plan."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ from engine.compiler.graph.sources import Constant, Placeholder
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What kernels take for granted of an input of integers; of any other the numpy layers run.
+    """Bounds of an integer input that kernels assume; for other values the reference implementation runs.
 
     Attributes:
         slot: the input's.
@@ -26,7 +26,7 @@ class Guard:
 
 @dataclass(slots=True)
 class LoweredGraph:
-    """What a plan computes, as nodes in the order in which they may run.
+    """The computation of a plan, as nodes in a valid execution order.
 
     Attributes:
         nodes: the nodes.
@@ -36,7 +36,7 @@ class LoweredGraph:
         leaving: slots that leave the graph.
         ends: slot -> step by which it leaves.
         claims: pairs of integers that follow from the lengths of inputs; the first may not exceed the second.
-        guards: slot of an input -> what kernels take for granted of it.
+        guards: slot of an input -> the bounds that kernels assume.
     """
 
     nodes: list[Node] = field(default_factory=list)

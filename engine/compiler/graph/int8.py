@@ -12,7 +12,7 @@ from engine.quantization.weights import QuantizedWeights
 
 @dataclass(eq=False, slots=True)
 class Quantize(Node):
-    """The integers that stand for a float32 tensor, whose channels are axis 1."""
+    """Quantization of a float32 tensor, whose channels are axis 1."""
 
     scale: TensorScale
 
@@ -21,7 +21,7 @@ class Quantize(Node):
 
 @dataclass(eq=False, slots=True)
 class Dequantize(Node):
-    """The float32 numbers that a tensor of integers stands for."""
+    """Dequantization of a tensor of integers."""
 
     scale: TensorScale
 
@@ -30,11 +30,11 @@ class Dequantize(Node):
 
 @dataclass(eq=False, slots=True)
 class Requantize(Node):
-    """The integers that stand for the same numbers by another scale, rounded to it.
+    """Requantization to another scale.
 
     Attributes:
-        x_scale: of the input.
-        scale: of the output.
+        x_scale: scale of the input.
+        scale: scale of the output.
     """
 
     x_scale: TensorScale
@@ -52,7 +52,7 @@ class Int8Convolution(EpilogueNode):
     Attributes:
         weights: (filters, channels / groups, rows, columns).
         bias: (filters,), or None.
-        x_scale: of the input.
+        x_scale: scale of the input.
         stride: rows and columns.
         padding: above, left, below and right; the input is 0 there.
         dilation: rows and columns.
@@ -95,7 +95,7 @@ class Int8Pool(Node):
 
 @dataclass(eq=False, slots=True)
 class RowQuantize(Node):
-    """The integers that stand for the rows of the last axis, by a scale of each row's own, and these scales.
+    """Quantization of the rows of the last axis, with one scale per row, and these scales.
 
     Gives words of four elements along the last axis, 128 standing for 0, and float32 scales (…, 1).
     """

@@ -75,11 +75,11 @@ class Rearrangement(Node):
 
 @dataclass(eq=False, slots=True)
 class Gather(Node):
-    """Elements of the first input at places that the others tell, which are known to be there.
+    """Elements of the first input at the indices in the others, which are in range.
 
     Attributes:
-        kept: for each axis of the first input, the axis of the output that goes along it; None where an index tells
-            the place, the next of the other inputs.
+        kept: for each axis of the first input, the axis of the output that goes along it; None for an axis indexed by
+            the next of the other inputs.
         start: first axis of the output of those that the indices are spread over.
         spread: number of these axes.
     """

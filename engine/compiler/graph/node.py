@@ -19,20 +19,20 @@ Bounds: TypeAlias = tuple[int, int]
 class Tensor:
     """A tensor of float32, or of shorter numbers of which several neighbouring channels share an element.
 
-    Truth values and integers are float32 as well, as far as those stand for them exactly: 1 and 0, and integers of at
-    most `EXACT`. An integer beyond that, which only an input can have, is rounded: it still compares with smaller ones
-    as it should.
+    Truth values and integers are float32 as well, as far as float32 represents them exactly: 1 and 0, and integers of
+    at most `EXACT`. An integer beyond that, which only an input can have, is rounded: it still compares with smaller
+    ones as it should.
 
     Attributes:
         shape: extents; of shorter numbers, elements of four or two channels each along axis 1.
-        node: what computes it.
+        node: the node that computes it.
         users: nodes that read it, one entry per read.
         is_kept: whether something else reads it: a numpy layer, or the caller.
-        view: where it lies, once that is decided.
-        scale: what integers of 8 bits stand for, four to an element; None for others.
+        view: its memory, after memory layout.
+        scale: scale of 8-bit integers, four to an element; None for others.
         channels: channels of a tensor of shorter numbers; of the last element some may be missing.
         is_bf16: whether it is of bfloat16, two to an element.
-        dtype: what its operand carries.
+        dtype: dtype of its operand.
         bounds: least and largest integer that it may hold, both exact; None where that is not known, or it is no tensor
             of integers or truth values.
     """
@@ -71,8 +71,8 @@ class Node:
 
     Attributes:
         steps: places, in the numpy plan, of the operators that it does; the first is the one that it is timed as.
-        inputs: what it reads.
-        outputs: what it gives.
+        inputs: the tensors that it reads.
+        outputs: the tensors that it computes.
     """
 
     steps: list[int]
@@ -91,7 +91,7 @@ class Node:
 
 
 def connect(node: Node, *shapes: tuple[int, ...]) -> list[Tensor]:
-    """Make a node's outputs and tell its inputs of it; the list returned may become the inputs of another node."""
+    """Create a node's outputs and register it as a reader of its inputs; the list may be another node's inputs."""
     node.outputs = [Tensor(shape, node) for shape in shapes]
     for tensor in node.inputs:
         tensor.users.append(node)

@@ -8,7 +8,7 @@ from engine.dtypes import Array
 
 @dataclass(eq=False, slots=True)
 class Placeholder(Node):
-    """A tensor whose value is set during a run: an input, or what a numpy layer gave.
+    """A tensor whose value is set during a run: an input, or the output of a numpy layer.
 
     Attributes:
         slot: the operand's slot.
@@ -26,7 +26,7 @@ class Constant(Node):
 
 @dataclass(eq=False, slots=True)
 class Ramp(Node):
-    """A vector of numbers that count up evenly, as many as the length of the inputs tells."""
+    """An arithmetic sequence whose length follows from the length of the inputs."""
 
     start: float
     step: float

@@ -2,7 +2,7 @@
 
 Arguments: input, weights, bias, output, the epilogue's operands, scratch. Channels of input and output lie side by
 side. Each chunk stages its input in scratch memory (`bf16_staging.py`), multiplies groups of its pixels by blocks of
-filters (`bf16_product.py`), and takes the sums through the epilogue. `bf16_layout.py` says how all of it lies.
+filters (`bf16_product.py`), and takes the sums through the epilogue. `bf16_layout.py` defines the memory layout.
 """
 
 from dataclasses import dataclass, replace
@@ -26,17 +26,17 @@ class Bf16Convolution:
     """A convolution of one exact shape, without groups.
 
     Attributes:
-        shape: of the convolution.
+        shape: shape of the convolution.
         strides: elements between images, rows and pixels of input and output.
         padding: zeros around the input.
         rows: rows of output of a chunk, all of one image.
         blocks: blocks of filters of a chunk.
         has_tiles: whether products are made in matrix registers; else in vectors.
-        group: of pixels, and of vectors of filters: registers of a product.
+        group: numbers of pixels, and of vectors of filters: registers of a product.
         lanes: float32 lanes of a vector.
-        epilogue: what is done to the results.
+        epilogue: operations on the results.
         prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
-        channel_step: elements between channels of the input; where these do not lie side by side, pixels do.
+        channel_step: elements between channels of the input; where these are not contiguous, pixels do.
         spread: rows and columns that each pixel becomes, each by filters of its own, as in a transposed convolution
             whose windows do not meet; `strides` are those of the whole output.
         is_bf16: whether input and output are of bfloat16, two channels to an element.
@@ -58,7 +58,7 @@ class Bf16Convolution:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches."""
+        """The accessed regions of the arguments."""
         shape, (rows, columns) = self.shape, self.shape.size
         size = rows * self.spread[0], columns * self.spread[1]
         channels, filters = (
@@ -100,7 +100,7 @@ class Bf16Convolution:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (self.staged.runs, self.staged.width, self.spread)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:

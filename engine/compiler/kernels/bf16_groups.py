@@ -18,11 +18,11 @@ class PixelGroup:
     """Pixels that are multiplied at once.
 
     Attributes:
-        row: of the first one in the chunk.
-        column: of the first one; where groups run on, its number among those of all rows.
+        row: row of the first one in the chunk.
+        column: column of the first one; where groups run on, its number among those of all rows.
         index: groups before it.
-        count: how many.
-        width: how many lie side by side before those of the next row begin.
+        count: the number of them.
+        width: how many are contiguous before those of the next row begin.
     """
 
     row: IRIndex
@@ -37,7 +37,7 @@ class PixelGroups:
     """The groups of a chunk.
 
     Attributes:
-        layout: of the chunk.
+        layout: layout of the chunk.
         most: pixels that a group may have; where they are more than a row, it has as many whole rows as fit.
         runs_on: whether groups run on from row to row.
     """

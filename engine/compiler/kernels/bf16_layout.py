@@ -1,13 +1,13 @@
-"""How a convolution's operands lie when they are multiplied in pairs of bfloat16.
+"""Memory layout of a bf16 convolution's operands, in pairs of bfloat16.
 
 A chunk of the convolution first copies its input into scratch memory, rounded, with zeros around it: the *staged*
-input. Channels lie side by side there, two in a word, and each pixel's are filled up with zeros. Rows that a stride
+input. Channels are contiguous there, two in a word, and each pixel's are filled up with zeros. Rows that a stride
 separates lie apart: all rows of one remainder modulo the stride, then those of the next, so that what the windows of
 neighbouring rows of output begin at lies evenly. A pixel of the output therefore has one number, over all rows: its row
-times `row_pixels`, plus its column. Numbers beyond a row's end stand for pixels that matrix registers compute and that
-are dropped.
+times `row_pixels`, plus its column. Numbers beyond a row's end are pixels that matrix registers compute and that are
+discarded.
 
-The sum of a window is cut into *steps* of `step_words` words that lie side by side in the staged input: parts of a
+The sum of a window is cut into *steps* of `step_words` words that are contiguous in the staged input: parts of a
 pixel's channels, or, where these are few, of the channels of all pixels in a row of the window.
 """
 
@@ -21,7 +21,7 @@ from engine.dtypes import Array
 from engine.kernels.bfloat16 import bfloat16_bits
 
 MOST_WORDS = 16
-"""Most words of a step: those of a row of a matrix register."""
+"""Maximum words of a step: those of a row of a matrix register."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Bf16Layout:
     """The staged input of a chunk, and packed weights.
 
     Attributes:
-        shape: of the convolution, without groups.
+        shape: shape of the convolution, without groups.
         rows: rows of output of a chunk.
         runs: how a row of a window is cut into steps.
         width: filters of a block.

@@ -24,7 +24,7 @@ from engine.compiler.kernels.tile import LINE
 
 @dataclass(frozen=True, slots=True)
 class Bf16Chunk:
-    """What a call works on.
+    """Operands of a call.
 
     Attributes:
         weights: address of packed weights.
@@ -54,13 +54,13 @@ class Bf16Loops:
     """The loops of a chunk.
 
     Attributes:
-        shape: of the convolution, without groups.
+        shape: shape of the convolution, without groups.
         rows: rows of output of a chunk.
         has_tiles: whether products are made in matrix registers; else in vectors.
-        group: of pixels, and of vectors of filters: registers of a product.
+        group: numbers of pixels, and of vectors of filters: registers of a product.
         lanes: float32 lanes of a vector.
         out_strides: elements between images, rows and pixels of the output.
-        epilogue: what is done to the results.
+        epilogue: operations on the results.
         prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
         spread: rows and columns that each pixel becomes.
         stores_bf16: whether results are stored in bfloat16, two channels to an element.
@@ -85,7 +85,7 @@ class Bf16Loops:
 
     @property
     def product(self) -> Bf16Product:
-        """What multiplies."""
+        """The multiplication unit: tiles or vectors."""
         staged = self.staged
         if self.has_tiles:
             return TileProduct(staged, most_rows(staged.pixels), *self.group)

@@ -1,6 +1,6 @@
 """Products of two computed matrices, operands rounded to bfloat16: a (rows x depth) by b (depth x columns).
 
-Arguments: a, b, output, the epilogue's operands, scratch. a's columns and the output's lie side by side, and either the
+Arguments: a, b, output, the epilogue's operands, scratch. a's columns and the output's are contiguous, and either the
 columns of b or its rows. Each chunk, some rows of one product of the batch, stages its part of a and packs b in scratch
 memory, and goes on as a convolution whose filters are b's columns (`bf16_loops.py`).
 
@@ -24,15 +24,15 @@ class Bf16MatrixProduct:
     """A batch of matrix products of one exact shape.
 
     Attributes:
-        shape: of the products.
+        shape: shape of the products.
         a_strides: elements between a's batches (two axes), rows and columns.
         b_strides: the same of b.
         out_strides: elements between the output's batches (two axes) and rows.
         rows: rows of a chunk.
         has_tiles: whether products are made in matrix registers; else in vectors.
-        group: of rows, and of vectors of columns: registers of a product.
+        group: numbers of rows, and of vectors of columns: registers of a product.
         lanes: float32 lanes of a vector.
-        epilogue: what is done to the results.
+        epilogue: operations on the results.
     """
 
     shape: MatrixShape
@@ -47,7 +47,7 @@ class Bf16MatrixProduct:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         return self.shape.regions(self.a_strides, self.b_strides, self.out_strides, self.epilogue)
 
     @property

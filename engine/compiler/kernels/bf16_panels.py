@@ -13,7 +13,7 @@ class Bf16Panels:
     """The packing of a matrix (depth x columns), whose rows or whose columns lie without gaps.
 
     Attributes:
-        layout: where it goes: its columns are filters, its rows channels.
+        layout: target layout: its columns are filters, its rows channels.
         strides: elements between rows and columns.
         lanes: float32 lanes of a vector.
     """
@@ -60,7 +60,7 @@ class Bf16Panels:
             e.store(e.splat(0.0), target, e.mul(loop.index, self.layout.width))
 
     def _pack_rows(self, e: Emitter, source: IRValue, target: IRValue, count: int) -> None:
-        """Write the packing of columns that lie side by side: two rows of them at a time."""
+        """Write the packing of columns that are contiguous: two rows of them at a time."""
         depth, step = self.layout.shape.channels, self.strides[0]
         with e.loop(0, depth // 2) as loop:
             pair = [e.load(source, e.mul(loop.index, 2 * step), row * step, count=count) for row in range(2)]
@@ -72,7 +72,7 @@ class Bf16Panels:
     def _pack_square(
         self, e: Emitter, source: IRValue, target: IRValue, columns: tuple[IRIndex, int], count: int
     ) -> None:
-        """Write the packing of `count` rows, which lie side by side in each column: pairs are turned as a square."""
+        """Write the packing of `count` rows, which are contiguous in each column: pairs are transposed as a square."""
         first, valid = columns
         vectors = []
         for lane in range(self.lanes):

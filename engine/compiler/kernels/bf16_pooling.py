@@ -14,7 +14,7 @@ class Bf16Pooling(Int8Pooling):
     """A maximum over windows of one exact shape; NaN goes on. `words` counts the pairs of a pixel."""
 
     def _largest(self, e: Emitter, values: list[IRValue]) -> IRValue:
-        """Return the larger numbers of vectors of pairs, both halves by themselves."""
+        """Return the larger numbers of vectors of pairs, each half separately."""
         first, second = apart(e, values[0])
         for value in values[1:]:
             low, high = apart(e, value)

@@ -2,7 +2,7 @@
 
 Both read pixels and weights in the order of `Bf16Layout`. The sums of a group of pixels and a block of filters stay
 in vectors; those of tiles go through memory, a row for each pixel, as there is no other way to the epilogue. The order
-of a sum does not depend on what is computed beside it.
+of a sum does not depend on other results.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _UNROLL = 4
 
 @dataclass(frozen=True, slots=True)
 class Bf16Operands:
-    """Where a product's operands lie.
+    """Addresses of a product's operands.
 
     Attributes:
         x: address of the group's first pixel, staged.
@@ -42,7 +42,7 @@ class Bf16Operands:
 
 
 class Bf16Product(Protocol):
-    """What multiplies groups of pixels by blocks of filters."""
+    """Multiplication of groups of pixels by blocks of filters: in tiles or vectors."""
 
     @property
     def group(self) -> int:
@@ -57,7 +57,7 @@ class Bf16Product(Protocol):
         """How often the innermost loop of a product goes round."""
 
     def rounded(self, pixels: int) -> int:
-        """Return how many pixels are read and computed where so many are wanted."""
+        """Return the number of computed pixels for a requested one."""
 
     def begin(self, e: Emitter) -> None:
         """Write what has to be done before the first product."""
@@ -73,7 +73,7 @@ class Bf16Product(Protocol):
         Args:
             e: the kernel.
             operands: where they lie.
-            pixels: how many there are, and how many lie side by side before those of the next row begin.
+            pixels: how many there are, and how many are contiguous before those of the next row begin.
             filters: how many there are.
 
         Returns:
@@ -86,7 +86,7 @@ class TileProduct:
     """Products in AMX tiles.
 
     Attributes:
-        layout: of the operands.
+        layout: layout of the operands.
         rows: pixels of a tile.
         pixel_tiles: tiles of pixels in a group.
         filter_tiles: tiles of filters in a block.
@@ -113,7 +113,7 @@ class TileProduct:
         return self.layout.steps
 
     def rounded(self, pixels: int) -> int:
-        """Return how many pixels are read and computed where so many are wanted: whole tiles."""
+        """Return the number of computed pixels for a requested one: whole tiles."""
         return -(-pixels // self.rows) * self.rows
 
     def begin(self, e: Emitter) -> None:
@@ -183,7 +183,7 @@ class VectorProduct:
     """Products in vectors: a tile of pixels x vectors of filters stays in registers, as in `tile.py`.
 
     Attributes:
-        layout: of the operands.
+        layout: layout of the operands.
         group: pixels of a group.
         vectors: vectors of filters in a block.
         lanes: filters of a vector.
@@ -209,14 +209,14 @@ class VectorProduct:
         return next(count for count in (_UNROLL, 3, 2, 1) if self.layout.run_words % count == 0)
 
     def rounded(self, pixels: int) -> int:
-        """Return how many pixels are read and computed where so many are wanted: no others."""
+        """Return the number of computed pixels for a requested one: the same."""
         return pixels
 
     def begin(self, e: Emitter) -> None:
-        """Do nothing: vectors are always there."""
+        """Do nothing: vectors need no setup."""
 
     def end(self, e: Emitter) -> None:
-        """Do nothing: vectors are always there."""
+        """Do nothing: vectors need no setup."""
 
     def emit(
         self, e: Emitter, operands: Bf16Operands, pixels: tuple[int, int], filters: int

@@ -1,8 +1,8 @@
-"""How fast this processor multiplies pairs of bfloat16 in vectors, next to float32.
+"""Measured speed of bf16 vector multiplication on this processor, relative to float32.
 
 Processors with the same instruction differ: some do two a cycle, others need two cycles or more for one. So it is
-measured: two kernels of nothing but multiplications, each for some tens of microseconds, the best of several times; to
-call one takes one microsecond, which is to make no difference.
+measured: two kernels with only multiplications, each for some tens of microseconds, the best of several times; a call
+takes one microsecond, which is negligible.
 """
 
 import ctypes

@@ -14,10 +14,10 @@ class Bf16Staging:
     """The staging of a chunk's input.
 
     Attributes:
-        layout: where it goes.
+        layout: target layout.
         padding: zeros around the input.
         strides: elements between images, rows and pixels of the input.
-        channel_step: elements between channels; where these do not lie side by side, pixels do.
+        channel_step: elements between channels; where these are not contiguous, pixels do.
         is_rounded: whether the input is of pairs already.
     """
 
@@ -93,7 +93,7 @@ class Bf16Staging:
             self._stage_pixels(e, e.address(source, pixels - rest), to, rest)
 
     def _stage_pixels(self, e: Emitter, source: IRValue, target: IRValue, count: int) -> None:
-        """Write the copy of some pixels: the pairs of each channel's vectors, turned so that a pixel's lie together."""
+        """Write the copy of some pixels: the vectors of pairs of each channel, transposed to channels last."""
         channels, words = self.layout.shape.channels, self.layout.runs.pixel_words
         planes = [e.load(source, channel * self.channel_step, count=count) for channel in range(channels)]
         planes += [e.splat(0.0)] * (2 * words - channels)
@@ -105,7 +105,7 @@ class Bf16Staging:
 
 
 def can_stage_planes(layout: Bf16Layout) -> bool:
-    """Whether inputs whose channels lie apart can be staged: pairs of a pixel are as many as vectors can be turned."""
+    """Whether planar inputs can be staged: a pixel has as many pairs as a transposition has vectors."""
     return layout.runs.pixel_words in (1, 2, 4)
 
 

@@ -31,7 +31,7 @@ class _Group:
         halves: address of the step's filters, a row of G g of each.
         taps: address of these filters as they are.
         step: its first channel.
-        row: of positions.
+        row: row of positions.
         column: the first of them.
     """
 
@@ -48,7 +48,7 @@ class CompactWinograd(WinogradTiles):
     """A 3x3 convolution that transforms its filters itself; see `WinogradTiles`. Its register tile has one vector.
 
     Attributes:
-        positions: of a row, whose products are summed at a time; a divisor of a row's.
+        positions: positions of a row, whose products are summed at a time; a divisor of a row's.
         channels: after which sums are put down, so that the filters stay in the nearest cache meanwhile; a divisor of
             the channels in whole vectors.
         filter_parts: parts that the blocks of filters are split into, each a chunk of its own for the same tiles.
@@ -65,7 +65,7 @@ class CompactWinograd(WinogradTiles):
 
     @property
     def general(self) -> "CompactWinograd":
-        """The kernel whose code this one runs: `extents` tells it how many tiles there are."""
+        """The kernel whose code this one runs: `extents` passes the number of tiles."""
         return replace(self, shape=replace(self.shape, images=1), tiles=1)
 
     @property
@@ -123,7 +123,7 @@ class CompactWinograd(WinogradTiles):
         strips, halves = memory
         side = self.transforms.inputs
         rows = e.table([float(number) for row in self.transforms.filter for number in row])
-        # the last rows of a strip that is not full are computed too: they are there, and nobody reads them
+        # the last rows of a strip that is not full are computed too: their results are never read
         used = e.divmod(e.add(count, self.tile.pixels - 1), self.tile.pixels)[0]
         with e.loop(0, self._depth, self.channels) as step, e.loop(0, side) as row:
             taps = e.address(filters, e.mul(step.index, _TAPS * self.lanes))
@@ -193,7 +193,7 @@ class CompactWinograd(WinogradTiles):
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (self._width,)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """float32 to 8-bit integers and back, and integers by one scale to those by another, of images.
 
 Arguments: input, output. Integers lie four channels to an element; channels that the last element has besides are 0
-steps above the lowest. Of float32 either channels or pixels of a row lie side by side.
+steps above the lowest. Of float32 either channels or pixels of a row are contiguous.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _CHUNK = 1 << 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """What both directions have in common.
+    """Base of both directions.
 
     Attributes:
         images: batch.
@@ -35,7 +35,7 @@ class Conversion:
         channels: channels.
         x_strides: elements between images, channels, rows and pixels of the input.
         out_strides: the same of the output.
-        scale: what integers stand for.
+        scale: scale of the integers.
         lanes: float32 lanes of a vector.
     """
 
@@ -72,7 +72,7 @@ class Conversion:
         """Return what is touched of integers.
 
         Raises:
-            ValueError: those of a pixel do not lie side by side.
+            ValueError: those of a pixel are not contiguous.
         """
         count = words(self.channels)
         if count > 1 and strides[1] != 1:
@@ -106,7 +106,7 @@ class QuantizeKernel(Conversion):
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         return (
             self._region(self.channels, self.x_strides, False),
             self._int8_region(self.out_strides, True),
@@ -121,14 +121,14 @@ class QuantizeKernel(Conversion):
                 self._emit_planes(e, x, out)
 
     def _emit_pixels(self, e: Emitter, x: IRValue, out: IRValue) -> None:
-        """Write a row whose channels lie side by side."""
+        """Write a row whose channels are contiguous."""
         for pixel, channel, count in self._each_vector(e, self.size[1], self.channels):
             number = e.load(x, e.mul(pixel, self.x_strides[3]), channel, count=count)
             place = e.mul(pixel, self.out_strides[3]), e.divmod(channel, WORD_CHANNELS)[0]
             store_bytes(e, integers_of(e, number, self.scale), out, *place, count=count)
 
     def _emit_planes(self, e: Emitter, x: IRValue, out: IRValue) -> None:
-        """Write a row whose pixels lie side by side, vectors of pixels for each four channels."""
+        """Write a row whose pixels are contiguous, vectors of pixels for each four channels."""
         whole = self.size[1] - self.size[1] % self.lanes
         if whole:
             with e.loop(0, whole, self.lanes) as pixel:
@@ -155,11 +155,11 @@ class QuantizeKernel(Conversion):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DequantizeKernel(Conversion):
-    """Integers to float32, of one exact shape; channels of the output lie side by side."""
+    """Integers to float32, of one exact shape; channels of the output are contiguous."""
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         return (
             self._int8_region(self.x_strides, False),
             self._region(self.channels, self.out_strides, True),
@@ -169,7 +169,7 @@ class DequantizeKernel(Conversion):
         """Write the kernel.
 
         Raises:
-            ValueError: channels of the output do not lie side by side.
+            ValueError: channels of the output are not contiguous.
         """
         if self.channels > 1 and self.out_strides[1] != 1:
             raise ValueError(f"channels of the output lie {self.out_strides[1]} elements apart; expected 1")
@@ -185,14 +185,14 @@ class RequantizeKernel(Conversion):
     """Integers to those by another scale, of one exact shape; of whole words.
 
     Attributes:
-        x_scale: what integers of the input stand for; `scale` tells it of the output's.
+        x_scale: scale of the input's integers; `scale` is that of the output.
     """
 
     x_scale: TensorScale
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         return (
             self._int8_region(self.x_strides, False),
             self._int8_region(self.out_strides, True),
@@ -201,7 +201,7 @@ class RequantizeKernel(Conversion):
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
         count = words(self.channels)
-        # where pixels lie side by side, a row is as good as one pixel of many channels
+        # where pixels are contiguous, a row is as good as one pixel of many channels
         is_whole = self.x_strides[3] == self.out_strides[3] == count
         pixels, pixel_words = (1, count * self.size[1]) if is_whole else (self.size[1], count)
         for x, out in self._each_row(e):

@@ -1,7 +1,7 @@
 """Direct convolution, any kernel, stride, dilation and groups; with one pixel a row it is a matrix product.
 
 Arguments: input, weights, bias, output, the epilogue's operands, then scratch memory where it is staged. Channels of
-input and output lie side by side. Weights are packed by `pack`:
+input and output are contiguous. Weights are packed by `pack`:
 [group][block of filters][kernel row][kernel column][channel][filter of the block].
 
 The input has its padding around it, or is staged: then each chunk first copies the rows that it needs into scratch
@@ -38,12 +38,12 @@ class DirectConvolution:
     """A convolution of one exact shape.
 
     Attributes:
-        shape: of the convolution.
+        shape: shape of the convolution.
         strides: elements between images, rows and pixels of input and output.
         tile: register tile.
-        chunk: what one chunk does.
+        chunk: work of one chunk.
         lanes: float32 lanes of a vector.
-        epilogue: what is done to the results.
+        epilogue: operations on the results.
         padding: zeros that are added while rows are staged in scratch memory; None where the padding is in memory.
         prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
     """
@@ -59,7 +59,7 @@ class DirectConvolution:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches; of an input that is not staged also the padding, which is in memory."""
+        """The accessed regions of the arguments; of an unstaged input with its padding, which is in memory."""
         shape = self.shape
         x_size = shape.padded_size if self.padding is None else self.padding.x_size
         x, out = shape.regions(x_size, self.strides)
@@ -253,7 +253,7 @@ class DirectConvolution:
         return [e.load(bias, v * e.lanes) for v in range(vectors)]
 
     def _results(self, e: Emitter, bias: IRValue, sums: list[IRValue], vectors: int) -> list[IRValue]:
-        """Return the float32 results that sums stand for."""
+        """Return the dequantized float32 results of sums."""
         del e, bias, vectors
         return sums
 
@@ -284,7 +284,7 @@ class DirectConvolution:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (self.shape.groups, self.width)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from engine.compiler.emit.types import IRIndex, IRValue
 
 @dataclass(frozen=True, slots=True)
 class ChunkSize:
-    """What one chunk of a convolution does.
+    """Work of one chunk of a convolution.
 
     Attributes:
         rows: rows of the output, all of one image.
@@ -29,7 +29,7 @@ def even_size(count: int, lines: int, parts: int, least: int, threads: int) -> i
     Args:
         count: rows of an image, or tiles of a row.
         lines: images, or rows; a part belongs to one of them.
-        parts: wanted in all, at least 1; there may be fewer, where that is more even.
+        parts: requested number, at least 1; fewer where that is more even.
         least: how many there have to be even so.
         threads: that share them.
     """
@@ -40,7 +40,7 @@ def even_size(count: int, lines: int, parts: int, least: int, threads: int) -> i
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a chunk's tiles read.
+    """Source of a chunk's tiles.
 
     Attributes:
         base: address of the image's or the staged rows' beginning.
@@ -55,7 +55,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What a call works on.
+    """Operands of a call.
 
     Attributes:
         arguments: addresses of weights, bias, output and the epilogue's operands.

@@ -1,6 +1,6 @@
 """Depthwise convolution: one filter per channel, any kernel, stride, dilation and zero padding.
 
-Arguments: input, weights, bias, output, then the epilogue's operands. Channels of input and output lie side by side.
+Arguments: input, weights, bias, output, then the epilogue's operands. Channels of input and output are contiguous.
 Weights and bias are packed by `pack`: [kernel row][kernel column][channel], channels filled up to whole vectors.
 
 The sums of a tile, several pixels of a row for one vector of channels, stay in registers, and each number of the
@@ -34,7 +34,7 @@ _LONGEST_TILE = 8
 _NEAR_CACHE = 1 << 18
 """Elements of an image's input and output from which on the order of memory is the faster one."""
 _CHUNK = 1 << 16
-"""Multiply-adds that are worth a chunk: one or two microseconds."""
+"""Minimum multiply-adds of a chunk: one or two microseconds."""
 _CHUNKS_OF_THREAD = 2
 """Chunks of a thread: who is done first takes over one of another's."""
 _ROWS_OF_THREAD = 4
@@ -77,7 +77,7 @@ class Depthwise:
     """A depthwise convolution of one exact shape.
 
     Attributes:
-        shape: of the convolution; each channel is a group.
+        shape: shape of the convolution; each channel is a group.
         padding: zeros around the input.
         strides: elements between images, rows and pixels of input and output.
         pixels: pixels of a tile.
@@ -85,7 +85,7 @@ class Depthwise:
         vectors: vectors of channels in one chunk.
         along_memory: which loop is innermost; see above.
         lanes: channels of a vector.
-        epilogue: what is done to the results.
+        epilogue: operations on the results.
     """
 
     shape: ConvShape
@@ -114,8 +114,8 @@ class Depthwise:
         Threads share the rows, as they do in the convolutions around it, or the channels where rows are few.
         """
         work = shape.groups * (prod(padding.x_size) + prod(shape.size))
-        worth = shape.images * shape.groups * prod(shape.size) * shape.taps // _CHUNK
-        wanted = max(1, min(_CHUNKS_OF_THREAD * threads, worth)) if threads > 1 else 1
+        chunks = shape.images * shape.groups * prod(shape.size) * shape.taps // _CHUNK
+        wanted = max(1, min(_CHUNKS_OF_THREAD * threads, chunks)) if threads > 1 else 1
         wanted -= wanted % threads if wanted > threads else 0
         all_vectors, all_rows = -(-shape.groups // target.lanes), shape.images * shape.size[0]
         along_memory = work > _NEAR_CACHE
@@ -136,7 +136,7 @@ class Depthwise:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         shape = self.shape
         x, out = shape.regions(self.padding.x_size, self.strides)
         operands = self.epilogue.regions(shape.images, shape.size, shape.out_channels)
@@ -160,7 +160,7 @@ class Depthwise:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (self.lanes,)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
@@ -300,7 +300,7 @@ class Depthwise:
         return e.load(bias, channel)
 
     def _results(self, e: Emitter, bias: IRValue, sums: list[IRValue], channel: IRIndex) -> list[IRValue]:
-        """Return the results that sums stand for."""
+        """Return the dequantized results of sums."""
         del e, bias, channel
         return sums
 

@@ -1,4 +1,4 @@
-"""An expression over arrays whose extents and strides the code is told: one code for tensors of all lengths.
+"""An expression over arrays with runtime extents and strides: one code for tensors of all lengths.
 
 Arguments: the operands, then the output, then `sizes`. A broadcast axis has stride 0.
 """
@@ -28,7 +28,7 @@ class DynamicElementwise(StridedExpression):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What the code is told: extents, units of work of a chunk, and the strides of all axes but the last."""
+        """Runtime dimensions: extents, units of work of a chunk, and the strides of all axes but the last."""
         strides = [step for array in (*self.operands, self.out) for step in array[:-1]]
         units = math.prod(self.shape[:-1]) * -(-self.shape[-1] // PIECE)
         return *self.shape, -(-units // self.chunks), *strides
@@ -77,6 +77,6 @@ class DynamicElementwise(StridedExpression):
         emit_fold(e, length, [], write)
 
 
-def opened(kernel: Elementwise) -> DynamicElementwise:
-    """Return the kernel that does the same, and whose code serves tensors of other extents and strides as well."""
+def dynamic_kernel(kernel: Elementwise) -> DynamicElementwise:
+    """Return the equivalent kernel with runtime extents and strides."""
     return DynamicElementwise(kernel.shape, kernel.operands, kernel.out, kernel.expression)

@@ -1,4 +1,4 @@
-"""A matrix of 8-bit integers of any number of rows times packed weights, with one code that is told the rows.
+"""A matrix of 8-bit integers times packed weights; the number of rows is a runtime dimension.
 
 Arguments: as of `Int8Convolution`, whose image of one row holds the matrix's rows as pixels, then the number of
 rows. Sums are exact, so that results are those of the kernel for exactly so many rows, to the bit.

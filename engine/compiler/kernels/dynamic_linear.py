@@ -1,4 +1,4 @@
-"""A matrix of any number of rows times packed weights, with one code: the code is told how many rows there are.
+"""A matrix times packed weights; the number of rows is a runtime dimension.
 
 Arguments: as of `DirectConvolution`, whose image of one row holds the matrix's rows as pixels, then the number of rows.
 """
@@ -27,7 +27,7 @@ class DynamicLinear(DirectConvolution):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What the code is told."""
+        """The runtime dimensions of the code."""
         return (self.shape.size[1],)
 
     @property
@@ -59,7 +59,7 @@ class DynamicLinear(DirectConvolution):
     def _prefetch(
         self, e: Emitter, weights: IRValue, axes: tuple[Axis, ...], at: tuple[IRIndex, IRIndex]
     ) -> Prefetch:
-        """Return the part of the next block's weights that the tile at a place prefetches, in turns."""
+        """Return the part of the next block's weights that the tile at a place prefetches."""
         size, steps = self.shape.channels * self.width, steps_of(axes)
         parts = -(-size // (LINE * steps * _LINES))
         place = e.divmod(e.divmod(at[1], self.tile.pixels)[0], parts)[1]

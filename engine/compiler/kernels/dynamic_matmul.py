@@ -1,4 +1,4 @@
-"""Matrix products of two computed tensors of any extents and strides, with one code: the code is told them all.
+"""Matrix products of two computed tensors whose extents and strides are runtime dimensions.
 
 Arguments: a, b, output, the epilogue's operands, scratch memory, then `sizes`. Strides of 1 are in the code.
 
@@ -14,13 +14,13 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.lines import emit_fold
+from engine.compiler.kernels.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Axis, Tile, emit_tile, tails
-from engine.compiler.kernels.told_sizes import ToldSizes, only_ones
 from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 20
-"""Multiplications that are worth a chunk, about 15 microseconds."""
+"""Minimum multiplications of a chunk, about 15 microseconds."""
 _MOST_CHUNKS = 8
 """Chunks up to which the products of a batch are split."""
 _UNROLL = 4
@@ -32,13 +32,13 @@ class DynamicMatrixProduct:
     """A batch of matrix products.
 
     Attributes:
-        shape: of the products.
+        shape: shape of the products.
         a_strides: elements between a's batches (two axes), rows and columns.
         b_strides: the same of b.
         out_strides: elements between the output's batches (two axes) and rows.
         tile: register tile.
         lanes: float32 lanes of a vector.
-        epilogue: what is done to the results.
+        epilogue: operations on the results.
     """
 
     shape: MatrixShape
@@ -66,7 +66,7 @@ class DynamicMatrixProduct:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What the code is told."""
+        """The runtime dimensions of the code."""
         shape = self.shape
         strides = (self.a_strides, self.b_strides, self.out_strides)
         operands = [operand.strides for operand in self.epilogue.operands]
@@ -76,20 +76,20 @@ class DynamicMatrixProduct:
             *(self._row_parts, self._chunk_rows, self.scratch),
         )
 
-    def _told(self, told: ToldSizes) -> "DynamicMatrixProduct":
-        """Return the kernel with the extents and strides that its code is told."""
-        batch = (told.one(), told.one())
-        shape = MatrixShape(batch=batch, rows=told.one(), depth=told.one(), columns=told.one())
-        a, b, out = map(told.some, (self.a_strides, self.b_strides, self.out_strides))
+    def _with_runtime_sizes(self, sizes: RuntimeSizes) -> "DynamicMatrixProduct":
+        """Return the kernel with the extents and strides read at run time."""
+        batch = (sizes.one(), sizes.one())
+        shape = MatrixShape(batch=batch, rows=sizes.one(), depth=sizes.one(), columns=sizes.one())
+        a, b, out = map(sizes.some, (self.a_strides, self.b_strides, self.out_strides))
         operands = tuple(
-            replace(operand, strides=told.some(operand.strides)) for operand in self.epilogue.operands
+            replace(operand, strides=sizes.some(operand.strides)) for operand in self.epilogue.operands
         )
         epilogue = replace(self.epilogue, operands=operands)
         return replace(self, shape=shape, a_strides=a, b_strides=b, out_strides=out, epilogue=epilogue)
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         return self.shape.regions(self.a_strides, self.b_strides, self.out_strides, self.epilogue)
 
     @property
@@ -130,11 +130,11 @@ class DynamicMatrixProduct:
         """Write the kernel: the loop over the panels of a chunk's rows."""
         count = 4 + len(self.epilogue.operands)
         *arguments, scratch = (e.argument(place) for place in range(count))
-        sizes = ToldSizes(e, count)
-        told = self._told(sizes)
+        sizes = RuntimeSizes(e, count)
+        kernel = self._with_runtime_sizes(sizes)
         row_parts, chunk_rows, scratch_size = (sizes.one() for _ in range(3))
         panel = e.address(scratch, e.mul(e.thread, scratch_size))
-        told._emit_chunk(e, arguments, panel, (row_parts, chunk_rows))
+        kernel._emit_chunk(e, arguments, panel, (row_parts, chunk_rows))
 
     def _emit_chunk(
         self, e: Emitter, arguments: list[IRValue], panel: IRValue, parts: tuple[IRIndex, IRIndex]
@@ -200,7 +200,7 @@ class DynamicMatrixProduct:
             e.store(e.splat(0.0), panel, loop.index)
         row_step, column_step = self._b_steps
         if isinstance(row_step, int) and not isinstance(column_step, int):
-            self._pack_turned(e, source, panel, count)
+            self._pack_transposed(e, source, panel, count)
             return
         with e.loop(0, self.shape.depth) as row:
             here = e.address(source, e.mul(row.index, row_step))
@@ -221,8 +221,8 @@ class DynamicMatrixProduct:
 
         emit_fold(e, count, [], copy)
 
-    def _pack_turned(self, e: Emitter, source: IRValue, panel: IRValue, count: IRIndex) -> None:
-        """Write the copy of a panel whose columns lie side by side each, in squares of vectors."""
+    def _pack_transposed(self, e: Emitter, source: IRValue, panel: IRValue, count: IRIndex) -> None:
+        """Write the copy of a panel whose columns are contiguous each, in squares of vectors."""
         last, lanes = e.sub(count, 1), self.lanes
         with e.loop(0, count, lanes) as column, e.loop(0, self.shape.depth, lanes) as row:
             # beyond the last column, that one is repeated

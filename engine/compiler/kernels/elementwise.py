@@ -30,10 +30,10 @@ class Elementwise(StridedExpression):
     """An expression over arrays of one exact shape; make it by `elementwise`, so that equal work is equal.
 
     Attributes:
-        turn: the axis along which operands that have no neighbours along the last one have them; None: there is none.
+        transposed_axis: the contiguous axis of operands that are not contiguous along the last one; None without any.
     """
 
-    turn: int | None
+    transposed_axis: int | None
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: units of work, the same number in each chunk."""
@@ -44,7 +44,7 @@ class Elementwise(StridedExpression):
         first = e.mul(e.chunk, grain)
         with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
             place = e.unravel(loop.index, extents)
-            if self.turn is None:
+            if self.transposed_axis is None:
                 self._emit_piece(e, cursors, place)
             else:
                 self._emit_squares(e, cursors, place)
@@ -52,25 +52,25 @@ class Elementwise(StridedExpression):
     def _extents(self, lanes: int) -> list[int]:
         """Return how many units of work there are along each axis."""
         extents = list(self.shape)
-        if self.turn is None:
+        if self.transposed_axis is None:
             extents[-1] = -(-extents[-1] // PIECE)
         else:
             extents[-1] = -(-extents[-1] // lanes)
-            extents[self.turn] = -(-extents[self.turn] // (lanes * _SQUARES))
+            extents[self.transposed_axis] = -(-extents[self.transposed_axis] // (lanes * _SQUARES))
         return extents
 
     def _compute(self, e: Emitter) -> Compute:
         return lambda values: pointwise.emit(e, self.expression, values)
 
     def _cursors(
-        self, e: Emitter, bases: Sequence[IRValue], place: Sequence[IRIndex], turn: int
+        self, e: Emitter, bases: Sequence[IRValue], place: Sequence[IRIndex], across: int
     ) -> list[Cursor]:
-        """Return the arrays' cursors at a place, which counts for all axes but the last and `turn`."""
+        """Return the arrays' cursors at a place, which counts for all axes but the last and `across`."""
         cursors = []
         for base, strides in zip(bases, (*self.operands, self.out), strict=True):
-            axes = [axis for axis in range(len(strides) - 1) if axis != turn]
+            axes = [axis for axis in range(len(strides) - 1) if axis != across]
             address = e.address(base, *(e.mul(place[axis], strides[axis]) for axis in axes))
-            cursors.append(Cursor(address, strides[turn] if turn >= 0 else 0, strides[-1]))
+            cursors.append(Cursor(address, strides[across] if across >= 0 else 0, strides[-1]))
         return cursors
 
     def _emit_piece(self, e: Emitter, bases: Sequence[IRValue], place: Sequence[IRIndex]) -> None:
@@ -85,11 +85,11 @@ class Elementwise(StridedExpression):
             emit_scalar_line(e, self._compute(e), sources, out, start, stop)
 
     def _emit_squares(self, e: Emitter, bases: Sequence[IRValue], place: Sequence[IRIndex]) -> None:
-        """Write some squares that lie side by side across lines."""
-        turn = self.turn or 0
-        lines, length = self.shape[turn], self.shape[-1]
-        cursors = self._cursors(e, bases, place, turn)
-        first = e.mul(place[turn], e.lanes * _SQUARES)
+        """Write some squares that are contiguous across lines."""
+        across = self.transposed_axis or 0
+        lines, length = self.shape[across], self.shape[-1]
+        cursors = self._cursors(e, bases, place, across)
+        first = e.mul(place[across], e.lanes * _SQUARES)
         last = e.minimum(e.add(first, e.lanes * _SQUARES), lines)
         element = e.mul(place[-1], e.lanes)
         rest = length % e.lanes
@@ -111,7 +111,7 @@ class Elementwise(StridedExpression):
         length: int,
     ) -> None:
         """Write `length` elements of the lines of a span, square by square."""
-        lines = self.shape[self.turn or 0]
+        lines = self.shape[self.transposed_axis or 0]
         whole = lines - lines % e.lanes
 
         def emit_at(line: IRIndex, count: int) -> None:
@@ -135,7 +135,7 @@ def elementwise(
     """Return the kernel of an expression.
 
     Args:
-        shape: of the output; operands are broadcast to it.
+        shape: shape of the output; operands are broadcast to it.
         operands: strides of each operand, in elements, 0 along axes that it is broadcast on.
         out: strides of the output.
         expression: over the operands.

@@ -1,4 +1,4 @@
-"""What a kernel does to its results before it stores them: activations, residual additions, whole expressions."""
+"""Epilogues: operations on a kernel's results before the store, such as activations and residual additions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ class Broadcast(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EpilogueOperand:
-    """Another tensor that an epilogue reads; its channels lie side by side.
+    """Another tensor that an epilogue reads; its channels are contiguous.
 
     Attributes:
         broadcast: how it is broadcast.
-        strides: of a FULL or PIXEL operand, elements between images, rows and pixels; of a CHANNEL one, between
+        strides: strides of a FULL or PIXEL operand, elements between images, rows and pixels; of a CHANNEL one, between
             images.
-        scale: of a FULL operand that holds 8-bit integers, four channels to an element; None for float32.
+        scale: scale of a FULL operand that holds 8-bit integers, four channels to an element; None for float32.
     """
 
     broadcast: Broadcast
@@ -42,7 +42,7 @@ class EpilogueOperand:
 
 
 RESULT = Leaf(0)
-"""What a kernel has just computed."""
+"""The kernel's own result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ NOTHING = Epilogue()
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a result belongs: image, row, pixel (column) and first channel."""
+    """Position of a result: image, row, pixel (column) and first channel."""
 
     image: IRIndex
     row: IRIndex

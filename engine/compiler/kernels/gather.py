@@ -1,6 +1,6 @@
-"""Elements at places that indices tell: rows of a table, slices, single elements.
+"""Elements at indices: rows of a table, slices, single elements.
 
-Arguments: source, indices, output, then `sizes`. Indices are float32 numbers that stand for integers.
+Arguments: source, indices, output, then `sizes`. Indices are integers stored as float32.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from math import prod
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.lines import emit_fold
+from engine.compiler.kernels.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.kernels.strided_expression import Strides
-from engine.compiler.kernels.told_sizes import ToldSizes, only_ones
 from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 14
@@ -20,12 +20,12 @@ _CHUNK = 1 << 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatherKernel:
-    """A choice of elements; its code is told extents and strides, so that one serves tensors of all shapes.
+    """A gather with runtime extents and strides: one code for tensors of all shapes.
 
-    An index that is out of range takes the nearest that is not: whoever calls the kernel has checked them.
+    An index out of range is clamped: the caller has checked them.
 
     Attributes:
-        shape: of the output.
+        shape: shape of the output.
         x_strides: elements of the source between neighbours along each axis of the output.
         limits: extent of the source along the axis of each index.
         steps: elements of the source between neighbours along it.
@@ -56,14 +56,14 @@ class GatherKernel:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What the code is told: units of a chunk, then all attributes in their order."""
+        """Runtime dimensions: units of a chunk, then all attributes in their order."""
         indices = [step for strides in self.index_strides for step in strides]
         others = (*self.limits, *self.steps, *indices, *self.out_strides)
         return -(-prod(self.shape[:-1]) // self.chunks), *self.shape, *self.x_strides, *others
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         source = Region((*self.shape, *self.limits), (*self.x_strides, *self.steps))
         indices = (Region(self.shape, strides) for strides in self.index_strides)
         return source, *indices, Region(self.shape, self.out_strides, is_written=True)
@@ -82,12 +82,12 @@ class GatherKernel:
         """Write the kernel: lines along the last axis of the output."""
         rank, count = len(self.shape), len(self.index_strides)
         x, *indices, out = (e.argument(place) for place in range(count + 2))
-        told = ToldSizes(e, count + 2)
-        grain = told.one()
-        shape, x_strides = (told.some((0,) * rank) for _ in range(2))
-        limits, steps = (told.some((0,) * count) for _ in range(2))
-        index_strides = [told.some((0,) * rank) for _ in range(count)]
-        out_strides = told.some((0,) * rank)
+        sizes = RuntimeSizes(e, count + 2)
+        grain = sizes.one()
+        shape, x_strides = (sizes.some((0,) * rank) for _ in range(2))
+        limits, steps = (sizes.some((0,) * count) for _ in range(2))
+        index_strides = [sizes.some((0,) * rank) for _ in range(count)]
+        out_strides = sizes.some((0,) * rank)
         first = e.mul(e.chunk, grain)
         lines = e.product(shape[:-1])
         with e.loop(first, e.minimum(e.add(first, grain), lines)) as loop:
@@ -140,7 +140,7 @@ class GatherKernel:
 
 
 def _index(e: Emitter, base: IRValue, limit: IRIndex, *offset: IRIndex) -> IRIndex:
-    """Return the integer that an element stands for, from 0 on and below a limit whatever it is."""
+    """Return an element as an integer, clamped to 0 up to below a limit."""
     last = e.to_float(e.sub(limit, 1))
     # what is on the right of a comparison is taken where the other is NaN
     number = e.fmax(e.fmin(e.load_scalar(base, *offset), last), e.scalar(0.0))

@@ -2,8 +2,8 @@
 
 Arguments as of `DirectConvolution`: input, weights, bias, output, the epilogue's operands, scratch memory. The input
 holds four channels to an element, so that the loops are those of float32 over a quarter of the channels. "Bias" holds
-three numbers for each filter: what its sum starts with (an integer, that takes the zero point off), what one step of
-the sum stands for, and the bias itself. What lies around the input is its zero point.
+three numbers for each filter: what its sum starts with (an integer, that takes the zero point off), the scale of the
+sum, and the bias itself. What lies around the input is its zero point.
 """
 
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ class Int8Convolution(DirectConvolution):
     """A convolution of 8-bit integers of one exact shape, whose channels are words of four.
 
     Attributes:
-        x_scale: of the input.
-        out_scale: of the output, where that is stored as integers; None where it is float32.
+        x_scale: scale of the input.
+        out_scale: scale of the output, where that is stored as integers; None where it is float32.
     """
 
     x_scale: TensorScale
@@ -43,7 +43,7 @@ class Int8Convolution(DirectConvolution):
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches, in words."""
+        """The accessed regions of the arguments, in 32-bit words."""
         shape = self.shape
         x_size = shape.padded_size if self.padding is None else self.padding.x_size
         x, _ = shape.regions(x_size, self.strides)
@@ -60,7 +60,7 @@ class Int8Convolution(DirectConvolution):
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (self.shape.groups, self.width, self.x_scale)
 
     @property
@@ -98,7 +98,7 @@ class Int8Convolution(DirectConvolution):
 
         Args:
             weight: int8.
-            bias: float32 (2, filters): what a step of the sum stands for, and the bias.
+            bias: float32 (2, filters): the scale of the sum, and the bias.
         """
         shape, width = self.shape, self.width
         filters = weight.reshape(shape.groups, shape.filters, -1, *shape.kernel)
@@ -117,21 +117,19 @@ class Int8Convolution(DirectConvolution):
 
 
 def filter_numbers(filters: Array, scales: Array | None, x_scale: TensorScale, count: int) -> Array:
-    """Return what belongs to filters: what sums start with, what a step of them stands for, and biases.
+    """Return the constants of filters: initial sums, scales of the sums, and biases.
 
     Args:
         filters: int8 (groups, filters, channels, rows, columns).
-        scales: float32 (2, filters of all groups): what a step of the sum stands for, and the bias.
-        x_scale: of the input.
+        scales: float32 (2, filters of all groups): the scale of the sum, and the bias.
+        x_scale: scale of the input.
         count: filters of a group, with those that fill up its last block.
 
     Raises:
         ValueError: there are no scales.
     """
     if scales is None:
-        raise ValueError(
-            "integers without their scales; expected what a step of each filter's sum stands for"
-        )
+        raise ValueError("integers without scales; expected the scale of each filter's sum")
     groups, used = filters.shape[:2]
     numbers = aligned_zeros((3, groups, count))
     sums = filters.sum(axis=(2, 3, 4), dtype=np.int64)
@@ -149,7 +147,7 @@ def store_integers(
     scale: TensorScale,
     count: int,
 ) -> None:
-    """Write the store of the integers that stand for `count` results at a place."""
+    """Write the quantized store of `count` results at a place."""
     steps = zip((to.image, to.row, to.pixel), strides, strict=True)
     offset: list[IRIndex] = [e.mul(index, step) for index, step in steps]
     channel = e.divmod(to.channel, WORD_CHANNELS)[0]

@@ -1,8 +1,8 @@
 """Depthwise convolution of 8-bit integers, four channels to an element.
 
 Arguments as of `Depthwise`. Integers are multiplied and summed as float32, which is exact: a sum of at most
-`MOST_TAPS` products stays below 2**24. "Bias" holds two numbers for each channel: what a step of its sum stands for,
-and the bias itself.
+`MOST_TAPS` products stays below 2**24. "Bias" holds two numbers for each channel: the scale of its sum, and the bias
+itself.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class Int8Depthwise(Depthwise):
     """A depthwise convolution of integers of one exact shape; strides count elements of four channels.
 
     Attributes:
-        x_scale: of the input.
-        out_scale: of the output, where that is stored as integers; None where it is float32.
+        x_scale: scale of the input.
+        out_scale: scale of the output, where that is stored as integers; None where it is float32.
     """
 
     x_scale: TensorScale
@@ -32,7 +32,7 @@ class Int8Depthwise(Depthwise):
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         shape = self.shape
         x = pixels(shape.images, self.padding.x_size, words(shape.groups), self.strides.x)
         channels = shape.groups if self.out_scale is None else words(shape.groups)
@@ -50,10 +50,10 @@ class Int8Depthwise(Depthwise):
 
         Args:
             weight: int8.
-            bias: float32 (2, channels): what a step of the sum stands for, and the bias.
+            bias: float32 (2, channels): the scale of the sum, and the bias.
         """
         if bias is None:
-            raise ValueError("integers without their scales; expected what a step of each sum stands for")
+            raise ValueError("integers without scales; expected the scale of each sum")
         weights, _ = Depthwise.pack(self, weight.astype(np.float32), None)
         starts = np.zeros((2, self._packed_channels), np.float32)
         starts[:, : self.shape.groups] = bias

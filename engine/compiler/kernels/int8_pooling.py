@@ -1,6 +1,6 @@
 """Maximum pooling of 8-bit integers, four channels to an element.
 
-Arguments: input, output; elements of both lie side by side along channels. Rows and pixels outside the input are taken
+Arguments: input, output; elements of both are contiguous along channels. Rows and pixels outside the input are taken
 to be the nearest inside, which their window has as well: so they change no maximum.
 """
 
@@ -44,7 +44,7 @@ class Int8Pooling:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         return (
             pixels(self.images, self.x_size, self.words, self.strides.x),
             pixels(self.images, self.size, self.words, self.strides.out, is_written=True),

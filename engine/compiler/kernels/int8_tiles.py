@@ -36,7 +36,7 @@ class Int8TileProduct(TileProduct):
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a call works on.
+    """Operands of a call.
 
     Attributes:
         numbers: address of what belongs to filters.
@@ -62,16 +62,16 @@ class Int8TileConvolution:
     """A convolution of 8-bit integers of one exact shape, without groups, whose channels are words of four.
 
     Attributes:
-        shape: of the convolution.
+        shape: shape of the convolution.
         strides: elements between images, rows and pixels of input and output.
         padding: what lies around the input.
         rows: rows of output of a chunk, all of one image.
         blocks: blocks of filters of a chunk.
         group: matrix registers of pixels, and of filters, of a product.
         lanes: float32 lanes of a vector.
-        x_scale: of the input.
-        out_scale: of the output, where that is stored as integers; None where it is float32.
-        epilogue: what is done to the results.
+        x_scale: scale of the input.
+        out_scale: scale of the output, where that is stored as integers; None where it is float32.
+        epilogue: operations on the results.
         prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
     """
 
@@ -89,7 +89,7 @@ class Int8TileConvolution:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches, in words."""
+        """The accessed regions of the arguments, in 32-bit words."""
         shape = self.shape
         x, _ = shape.regions(self.padding.x_size, self.strides)
         channels = shape.filters if self.out_scale is None else words(shape.filters)
@@ -104,7 +104,7 @@ class Int8TileConvolution:
 
     @property
     def product(self) -> Int8TileProduct:
-        """What multiplies."""
+        """The multiplication unit: tiles or vectors."""
         return Int8TileProduct(self.staged, most_rows(self.staged.pixels), *self.group)
 
     @property
@@ -115,7 +115,7 @@ class Int8TileConvolution:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (self.staged.runs, self.staged.width, self.x_scale)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
@@ -123,7 +123,7 @@ class Int8TileConvolution:
 
         Args:
             weight: int8 (filters, channels, rows, columns).
-            bias: float32 (2, filters): what a step of the sum stands for, and the bias.
+            bias: float32 (2, filters): the scale of the sum, and the bias.
         """
         staged = self.staged
         filters, channels, rows, columns = weight.shape
@@ -259,7 +259,7 @@ class Int8TileConvolution:
         with e.loop(0, e.minimum(e.sub(work.end, pixel), self.product.group)) as loop:
             row, column = e.divmod(e.add(pixel, loop.index), layout.row_pixels)
             sums = e.address(work.sums, e.mul(loop.index, layout.width))
-            # numbers beyond a row's end stand for no pixel
+            # numbers beyond a row's end are no pixels
             with e.when(e.compare("<", column, columns)):
                 for start in range(0, filters, e.lanes):
                     channel = e.add(e.mul(block, layout.width), start)

@@ -1,7 +1,7 @@
 """Lines of elements, the inner part of every kernel that walks over strided arrays.
 
-A line runs along the axis on which the output's elements lie side by side. Operands that lie so too are read vector by
-vector; of those that lie side by side along another axis a square of lanes x lanes elements is read and transposed.
+A line runs along the axis on which the output's elements are contiguous. Operands that lie so too are read vector by
+vector; of those that are contiguous along another axis a square of lanes x lanes elements is read and transposed.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import I32, IRIndex, IRValue
 
 Compute = Callable[[list[IRValue]], IRValue]
-"""Makes a result of the operands' values, all vectors or all scalars."""
+"""Computes a result from the operands' values, all vectors or all scalars."""
 
 BLOCK = 128
 """Steps of a sum that is added to the whole one."""
@@ -21,7 +21,7 @@ BLOCK = 128
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where an array is being walked over.
+    """Pointer of a strided loop over an array.
 
     Attributes:
         base: address of the first element.
@@ -84,19 +84,19 @@ def emit_square(
 
     Sources have `along` 1 or 0, or else `across` 1; the output has `along` 1.
     """
-    if _is_dealt(e, sources, out, lines, length):
-        _emit_dealt(e, compute, sources, out, length)
+    if _is_interleaved(e, sources, out, lines, length):
+        _emit_interleaved(e, compute, sources, out, length)
         return
-    turned = {
-        place: _read_turned(e, source, lines, length)
+    transposed = {
+        place: _read_transposed(e, source, lines, length)
         for place, source in enumerate(sources)
         if source.along not in (0, 1)
     }
     for line in range(lines):
         values = []
         for place, source in enumerate(sources):
-            if place in turned:
-                values.append(turned[place][line])
+            if place in transposed:
+                values.append(transposed[place][line])
             elif source.along:
                 values.append(e.load(source.base, line * source.across, count=length))
             else:
@@ -104,16 +104,18 @@ def emit_square(
         e.store(compute(values), out.base, line * out.across, count=length)
 
 
-def _is_dealt(e: Emitter, sources: Sequence[Cursor], out: Cursor, lines: int, length: int) -> bool:
-    """Whether short lines lie end to end, so that vectors may span several, in the output and what is not turned."""
+def _is_interleaved(e: Emitter, sources: Sequence[Cursor], out: Cursor, lines: int, length: int) -> bool:
+    """Whether short lines are contiguous, so that vectors may span several, in the output and untransposed sources."""
     is_short = length in (2, 4, 8) and length < e.lanes == lines
     return (
         is_short and out.across == length and all(s.across == (1 if s.along > 1 else length) for s in sources)
     )
 
 
-def _emit_dealt(e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cursor, length: int) -> None:
-    """Write a vector's lanes of lines: what lies side by side across lines is dealt out to them."""
+def _emit_interleaved(
+    e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cursor, length: int
+) -> None:
+    """Write a vector's lanes of lines: elements that are contiguous across lines are deinterleaved."""
     operands = []
     for source in sources:
         step = source.along if source.along > 1 else e.lanes
@@ -192,8 +194,8 @@ def transpose(e: Emitter, rows: Sequence[IRValue]) -> list[IRValue]:
     return rows
 
 
-def _read_turned(e: Emitter, source: Cursor, lines: int, length: int) -> list[IRValue]:
-    """Read what lies side by side across lines; returns a vector along each line."""
+def _read_transposed(e: Emitter, source: Cursor, lines: int, length: int) -> list[IRValue]:
+    """Read what is contiguous across lines; returns a vector along each line."""
     rows = [e.load(source.base, place * source.along, count=lines) for place in range(length)]
     return transpose(e, rows + [e.splat(0.0)] * (e.lanes - length))
 

@@ -1,7 +1,7 @@
 """Matrix products of two computed tensors, batched as attention needs them: a (rows x depth) by b (depth x columns).
 
 Arguments: a, b, output, the epilogue's operands, then scratch memory where `packed`. Operands and output may have any
-strides, so either operand may be transposed; only the output's columns lie side by side.
+strides, so either operand may be transposed; only the output's columns are contiguous.
 
 b is cut into panels of as many columns as the register tile is wide. Where its rows don't lie as the tile reads them,
 or lie far apart, a chunk first copies each of its panels into scratch memory, row below row: a copy of depth x columns
@@ -22,7 +22,7 @@ from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
 from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 20
-"""Multiplications that are worth a chunk, about 15 microseconds: chunks of one panel each copy it for themselves."""
+"""Minimum multiplications of a chunk, about 15 microseconds: chunks of one panel each make a copy of it."""
 _MOST_CHUNKS = 8
 """Chunks up to which the products of a batch are split."""
 _WIDE = 4
@@ -48,13 +48,13 @@ class _Panel:
 
 @dataclass(frozen=True, slots=True)
 class _Arrays:
-    """Where the operands and results of one product begin.
+    """Addresses of the operands and results of one product.
 
     Attributes:
         a: address of its first element.
         b: the same.
         out: the same.
-        operands: of the epilogue: addresses of their first elements, of all products.
+        operands: operands of the epilogue: addresses of their first elements, of all products.
         scratch: memory of the thread, if it is needed.
     """
 
@@ -70,7 +70,7 @@ class MatrixProductKernel:
     """A batch of matrix products of one exact shape.
 
     Attributes:
-        shape: of the products.
+        shape: shape of the products.
         a_strides: elements between a's batches (two axes), rows and columns.
         b_strides: the same of b.
         out_strides: elements between the output's batches (two axes) and rows.
@@ -79,7 +79,7 @@ class MatrixProductKernel:
         panels: panels of one chunk.
         chunk_rows: rows of one chunk, a multiple of the tile's.
         lanes: float32 lanes of a vector.
-        epilogue: what is done to the results.
+        epilogue: operations on the results.
     """
 
     shape: MatrixShape
@@ -130,7 +130,7 @@ class MatrixProductKernel:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         return self.shape.regions(self.a_strides, self.b_strides, self.out_strides, self.epilogue)
 
     @property
@@ -274,7 +274,7 @@ def _pack_row(e: Emitter, move: tuple[IRValue, IRValue], step: int, count: IRInd
 def _pack_transposed(
     e: Emitter, product: MatrixProductKernel, move: tuple[IRValue, IRValue], count: IRIndex
 ) -> None:
-    """Write the copy of a panel of `count` columns, each of which lies side by side, in squares of vectors."""
+    """Write the copy of a panel of `count` columns, each of which is contiguous, in squares of vectors."""
     source, target = move
     column_step, width, lanes = product.b_strides[3], product.tile.vectors * product.lanes, product.lanes
     high = min(lanes, product.shape.depth)

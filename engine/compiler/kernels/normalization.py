@@ -20,7 +20,7 @@ _TOGETHER = 4
 
 @dataclass(frozen=True, slots=True)
 class LayerNormKernel:
-    """A normalization of lines that lie side by side in memory, each by itself.
+    """A normalization of lines that are contiguous in memory, each separately.
 
     Attributes:
         lines: lines.
@@ -31,7 +31,7 @@ class LayerNormKernel:
         has_weight: whether results are multiplied by a weight for each place on a line.
         has_bias: whether a bias is added likewise.
         is_centred: whether the mean is taken off first; RMS normalization does not.
-        is_open: whether the code is told how many lines there are, and serves any number.
+        is_dynamic: whether the number of lines is a runtime dimension.
     """
 
     lines: int
@@ -42,21 +42,21 @@ class LayerNormKernel:
     has_weight: bool = True
     has_bias: bool = True
     is_centred: bool = True
-    is_open: bool = False
+    is_dynamic: bool = False
 
     @property
     def general(self) -> "LayerNormKernel":
         """The kernel whose code this one runs."""
-        return replace(self, lines=0) if self.is_open else self
+        return replace(self, lines=0) if self.is_dynamic else self
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What the code is told."""
-        return (self.lines,) if self.is_open else ()
+        """The runtime dimensions of the code."""
+        return (self.lines,) if self.is_dynamic else ()
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         x = Region((self.lines, self.length), (self.x_step, 1))
         out = Region((self.lines, self.length), (self.out_step, 1), is_written=True)
         return x, *[line(self.length)] * (self.has_weight + self.has_bias), out
@@ -78,7 +78,7 @@ class LayerNormKernel:
     def emit(self, e: Emitter) -> None:
         """Write the kernel, some lines at a time."""
         x, *parameters, out = [e.argument(place) for place in range(2 + self.has_weight + self.has_bias)]
-        lines = e.size(2 + len(parameters)) if self.is_open else self.lines
+        lines = e.size(2 + len(parameters)) if self.is_dynamic else self.lines
         first = e.mul(e.chunk, self._grain)
         end = e.minimum(e.add(first, self._grain), lines)
         last = e.sub(end, 1)
@@ -173,7 +173,7 @@ class GroupNormKernel:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         shape = self.images, self.pixels, self.channels
         x = Region(shape, (*self.x_strides, 1))
         out = Region(shape, (*self.out_strides, 1), is_written=True)

@@ -21,11 +21,11 @@ class PadKernel:
     """A padding of one exact shape; a negative margin crops.
 
     Attributes:
-        shape: of the input: images, channels, rows, columns.
+        shape: shape of the input: images, channels, rows, columns.
         x_strides: elements between its images, channels, rows and columns.
         size: rows and columns of the output.
         before: rows and columns of the output before the input's first ones.
-        out_strides: elements between images, rows and columns of the output; its channels lie side by side.
+        out_strides: elements between images, rows and columns of the output; its channels are contiguous.
         value: what the margins are filled with, in mode "constant".
         mode: "constant", "reflect", "replicate" or "circular".
     """
@@ -40,7 +40,7 @@ class PadKernel:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         image, row, column = self.out_strides
         out = pixels(self.shape[0], self.size, self.shape[1], (image, row, column), is_written=True)
         return Region(self.shape, self.x_strides, order=MATRIX), out

@@ -1,6 +1,6 @@
 """Max and average pooling over two axes, channels last; windows are clipped, so the input has no padding.
 
-Arguments: input, output; channels of both lie side by side.
+Arguments: input, output; channels of both are contiguous.
 """
 
 from collections.abc import Callable
@@ -82,7 +82,7 @@ class Cells:
 
     @property
     def inside(self) -> tuple[int, int]:
-        """None has a length that is known beforehand."""
+        """None: no length is known at compile time."""
         return 0, 0
 
     @property
@@ -133,7 +133,7 @@ class Pooling:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         size = self.rows.size, self.columns.size
         counts = self.rows.count, self.columns.count
         x = pixels(self.images, size, self.channels, self.x_strides)

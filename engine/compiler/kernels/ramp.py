@@ -6,18 +6,18 @@ Arguments: output, then `sizes`.
 from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.kernels.told_sizes import ToldSizes
+from engine.compiler.kernels.runtime_sizes import RuntimeSizes
 from engine.compiler.memory.region import Region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RampKernel:
-    """start, start + step, …; its code is told how many.
+    """start, start + step, …; the length is a runtime dimension.
 
     Attributes:
         start: the first number.
         step: between neighbours.
-        length: of the output.
+        length: length of the output.
         out_step: elements between neighbours in memory.
     """
 
@@ -33,12 +33,12 @@ class RampKernel:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What the code is told."""
+        """The runtime dimensions of the code."""
         return self.length, self.out_step
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel writes."""
+        """The written region."""
         return (Region((self.length,), (self.out_step,), is_written=True),)
 
     @property
@@ -54,7 +54,7 @@ class RampKernel:
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
         out = e.argument(0)
-        length, step = ToldSizes(e, 1).some((0, 0))
+        length, step = RuntimeSizes(e, 1).some((0, 0))
         with e.loop(0, length) as loop:
             number = e.fadd(e.fmul(e.to_float(loop.index), e.scalar(self.step)), e.scalar(self.start))
             e.store_scalar(number, out, e.mul(loop.index, step))

@@ -2,7 +2,7 @@
 
 Arguments: for each direction the products W x + b, the packed weights of the state and, of a GRU, the packed bias of
 its new gate; then the initial hidden (and, of an LSTM, cell) states where they are given; the output of every step,
-the final hidden and the final cell states, as far as they are wanted; at last scratch memory. States are
+the final hidden and the final cell states, as far as requested; at last scratch memory. States are
 (directions, batch, hidden) row by row.
 
 Hidden units go in blocks of as many as a vector has lanes. The products of a step hold the gates of a block side by
@@ -35,11 +35,11 @@ class Recurrence:
     """A recurrent layer of one exact shape.
 
     Attributes:
-        shape: of the layer.
+        shape: shape of the layer.
         products: elements between steps and between sequences of the products.
-        out: elements between steps, sequences and directions of the output; None where it is not wanted.
+        out: elements between steps, sequences and directions of the output; None if not requested.
         has_state: whether initial states are given; else they are 0.
-        gives: whether the final hidden and the final cell state are wanted.
+        gives: whether the final hidden and the final cell state are requested.
         tile: register tile: rows of the batch and vectors, a multiple of the gates.
         rows: rows of the batch in one chunk.
         lanes: float32 lanes of a vector.
@@ -103,7 +103,7 @@ class Recurrence:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         weights, bias = map(line, self.packed_sizes)
         products = Region((self.shape.steps, self.shape.batch, self.width), (*self.products, 1))
         own = (products, weights, bias) if self.shape.cell == "gru" else (products, weights)
@@ -165,7 +165,7 @@ class Recurrence:
     def _arguments(
         self, e: Emitter, direction: IRIndex, part: IRIndex
     ) -> tuple[RecurrentChunk, list[IRValue], list[IRValue | None]]:
-        """Return the chunk, the initial states that are given, and where the final ones go that are wanted."""
+        """Return the chunk, the given initial states, and the addresses of the requested final ones."""
         place = 0
 
         def take() -> IRValue:
@@ -292,7 +292,7 @@ class Recurrence:
         unit: IRIndex,
         lanes: int,
     ) -> None:
-        """Write a block of the output of a step and a sequence, if it is wanted."""
+        """Write a block of the output of a step and a sequence, if requested."""
         if chunk.out is not None and self.out is not None:
             offsets = [e.mul(*pair) for pair in zip((*at, chunk.direction), self.out, strict=True)]
             e.store(value, chunk.out, *offsets, unit, count=lanes)
@@ -310,7 +310,7 @@ class Recurrence:
 
         Args:
             e: the kernel.
-            chunk: what is worked on.
+            chunk: the current chunk.
             step: the step.
             gates: sums of the gates.
             offset: the block's place in the states.
@@ -326,7 +326,7 @@ class Recurrence:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (self._unit_blocks, self.lanes)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:

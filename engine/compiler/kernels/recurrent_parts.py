@@ -32,7 +32,7 @@ class RecurrentShape:
 
 @dataclass(frozen=True, slots=True)
 class RecurrentChunk:
-    """What a call works on: some rows of the batch in one direction.
+    """Operands of a call: some rows of the batch in one direction.
 
     Attributes:
         direction: 0 forwards, 1 backwards.

@@ -1,6 +1,6 @@
 """Sums, means, maxima and minima over any axes of an array of any strides.
 
-Arguments: input, output. A vector runs across results that lie side by side, or along what is reduced, if that does.
+Arguments: input, output. A vector runs across results that are contiguous, or along what is reduced, if that does.
 """
 
 import math
@@ -11,7 +11,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import maximum, minimum
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
-from engine.compiler.kernels.told_sizes import ToldSizes, only_ones
+from engine.compiler.kernels.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 16
@@ -24,13 +24,12 @@ class ReductionKernel:
 
     Attributes:
         how: "sum", "mean", "max" or "min".
-        shape: of the result.
+        shape: shape of the result.
         x_strides: elements between neighbours on the result's axes in the input.
         out_strides: the same in the output.
         reduced: extents of the reduced axes, in order of their strides, largest first.
         steps: elements between neighbours on them in the input.
-        is_open: whether the code is told extents and strides: all but strides of 1, and the extent that vectors run
-            across.
+        is_dynamic: whether extents and strides are runtime dimensions: all but strides of 1, and the vectorized extent.
     """
 
     how: str
@@ -39,12 +38,12 @@ class ReductionKernel:
     out_strides: tuple[int, ...]
     reduced: tuple[int, ...]
     steps: tuple[int, ...]
-    is_open: bool = False
+    is_dynamic: bool = False
 
     @property
     def general(self) -> "ReductionKernel":
         """The kernel whose code this one runs."""
-        if not self.is_open:
+        if not self.is_dynamic:
             return self
         last = self.shape[-1] if self._is_across else 0
         return replace(
@@ -58,26 +57,26 @@ class ReductionKernel:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What the code is told."""
-        if not self.is_open:
+        """The runtime dimensions of the code."""
+        if not self.is_dynamic:
             return ()
         return *self.shape, *self.x_strides, *self.out_strides, *self.reduced, *self.steps, self.chunks
 
-    def _told(self, e: Emitter) -> "ReductionKernel":
-        """Return the kernel with the extents and strides that its code is told."""
-        told = ToldSizes(e, 2)
+    def _with_runtime_sizes(self, e: Emitter) -> "ReductionKernel":
+        """Return the kernel with the extents and strides read at run time."""
+        sizes = RuntimeSizes(e, 2)
         return replace(
             self,
-            shape=told.some(self.shape),
-            x_strides=told.some(self.x_strides),
-            out_strides=told.some(self.out_strides),
-            reduced=told.some(self.reduced),
-            steps=told.some(self.steps),
+            shape=sizes.some(self.shape),
+            x_strides=sizes.some(self.x_strides),
+            out_strides=sizes.some(self.out_strides),
+            reduced=sizes.some(self.reduced),
+            steps=sizes.some(self.steps),
         )
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         x = Region((*self.shape, *self.reduced), (*self.x_strides, *self.steps))
         return x, Region(self.shape, self.out_strides, is_written=True)
 
@@ -100,14 +99,14 @@ class ReductionKernel:
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: units of one result, or of one vector of results."""
-        if not self.is_open:
+        if not self.is_dynamic:
             units = math.prod(self._extents(e))
             self._emit_units(e, units, -(-units // self.chunks))
             return
         sizes = sum(map(len, (self.shape, self.x_strides, self.out_strides, self.reduced, self.steps)))
-        told = self._told(e)
-        units, chunks = e.product(told._extents(e)), e.size(2 + sizes)
-        told._emit_units(e, units, e.divmod(e.sub(e.add(units, chunks), 1), chunks)[0])
+        kernel = self._with_runtime_sizes(e)
+        units, chunks = e.product(kernel._extents(e)), e.size(2 + sizes)
+        kernel._emit_units(e, units, e.divmod(e.sub(e.add(units, chunks), 1), chunks)[0])
 
     def _extents(self, e: Emitter) -> list[IRIndex]:
         """Return how many units of work there are along each axis of the result."""
@@ -200,10 +199,10 @@ def reduction(
 
     Args:
         how: "sum", "mean", "max" or "min".
-        shape: of the input, without an empty axis.
-        strides: of the input, in elements.
+        shape: shape of the input, without an empty axis.
+        strides: strides of the input, in elements.
         axes: what is reduced, counted from the front.
-        out_strides: of the output, for each axis of the input that is not reduced.
+        out_strides: strides of the output, for each axis of the input that is not reduced.
     """
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     step_of = dict(zip(kept, out_strides, strict=True))

@@ -1,8 +1,8 @@
 """Rows of float32 as 8-bit integers, each by a scale of its own: `engine.quantization.layer.dynamic_steps`.
 
-Arguments: input, integers, scales, then the number of rows where that is told. Integers lie four to an element, 128
-standing for 0; a row's scale is what one step stands for. That is NaN where the row holds an infinity or NaN, so that
-what is made of the row is NaN as well.
+Arguments: input, integers, scales, then the number of rows if that is a runtime dimension. Integers lie four to an
+element, with zero point 128 and one scale per row. The scale is NaN where the row holds an infinity or NaN, so that
+its results are NaN as well.
 """
 
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class RowQuantization:
         x_step: elements between rows of the input.
         out_step: elements between rows of integers.
         lanes: float32 lanes of a vector.
-        is_open: whether the code is told how many rows there are, and serves any number.
+        is_dynamic: whether the number of rows is a runtime dimension.
     """
 
     rows: int
@@ -38,21 +38,21 @@ class RowQuantization:
     x_step: int
     out_step: int
     lanes: int
-    is_open: bool = False
+    is_dynamic: bool = False
 
     @property
     def general(self) -> "RowQuantization":
         """The kernel whose code this one runs."""
-        return replace(self, rows=0) if self.is_open else self
+        return replace(self, rows=0) if self.is_dynamic else self
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What the code is told."""
-        return (self.rows,) if self.is_open else ()
+        """The runtime dimensions of the code."""
+        return (self.rows,) if self.is_dynamic else ()
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         return (
             Region((self.rows, self.columns), (self.x_step, 1)),
             Region((self.rows, words(self.columns)), (self.out_step, 1), is_written=True),
@@ -76,7 +76,7 @@ class RowQuantization:
     def emit(self, e: Emitter) -> None:
         """Write the kernel: for each row its largest magnitude, then its integers."""
         x, out, scales = (e.argument(place) for place in range(3))
-        rows = e.size(3) if self.is_open else self.rows
+        rows = e.size(3) if self.is_dynamic else self.rows
         first = e.mul(e.chunk, self._chunk_rows)
         with e.loop(first, e.minimum(e.add(first, self._chunk_rows), rows)) as row:
             source = e.address(x, e.mul(row.index, self.x_step))

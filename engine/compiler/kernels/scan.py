@@ -1,4 +1,4 @@
-"""What goes along lines of an array one element after the other: running sums, and where the extremes are.
+"""Sequential scans along lines of an array: cumulative sums, argmax and argmin.
 
 Arguments: input, output, then `sizes`.
 """
@@ -9,8 +9,8 @@ from math import prod
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.kernels.runtime_sizes import RuntimeSizes
 from engine.compiler.kernels.strided_expression import Strides
-from engine.compiler.kernels.told_sizes import ToldSizes
 from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 13
@@ -19,14 +19,14 @@ _CHUNK = 1 << 13
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanKernel:
-    """A pass along one axis; its code is told extents and strides, so that one serves tensors of all shapes.
+    """A scan along one axis with runtime extents and strides: one code for tensors of all shapes.
 
     Attributes:
         how: "cumsum" for sums of all elements up to each; "argmax" or "argmin" for the place of the first largest or
             smallest, where NaN counts as that.
         shape: all other axes.
-        x_strides: of the input along them.
-        out_strides: of the output along them.
+        x_strides: strides of the input along them.
+        out_strides: strides of the output along them.
         length: elements of a line.
         steps: elements of input and output between neighbours on a line; the latter 0 where a line gives one number.
     """
@@ -46,13 +46,13 @@ class ScanKernel:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What the code is told: lines of a chunk, then all attributes in their order."""
+        """Runtime dimensions: lines of a chunk, then all attributes in their order."""
         grain = -(-prod(self.shape) // self.chunks)
         return grain, *self.shape, *self.x_strides, *self.out_strides, self.length, *self.steps
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         x, out = (
             Region((*self.shape, self.length), (*strides, step))
             for strides, step in ((self.x_strides, self.steps[0]), (self.out_strides, self.steps[1]))
@@ -73,11 +73,11 @@ class ScanKernel:
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
         x, out = e.argument(0), e.argument(1)
-        told = ToldSizes(e, 2)
+        sizes = RuntimeSizes(e, 2)
         none = (0,) * len(self.shape)
-        grain = told.one()
-        shape, x_strides, out_strides = (told.some(none) for _ in range(3))
-        length, x_step, out_step = told.some((0, 0, 0))
+        grain = sizes.one()
+        shape, x_strides, out_strides = (sizes.some(none) for _ in range(3))
+        length, x_step, out_step = sizes.some((0, 0, 0))
         first = e.mul(e.chunk, grain)
         with e.loop(first, e.minimum(e.add(first, grain), e.product(shape))) as loop:
             place = e.unravel(loop.index, shape)
@@ -118,9 +118,9 @@ def scan(how: str, axis: int, shape: Sequence[int], x_strides: Strides, out_stri
     Args:
         how: "cumsum", "argmax" or "argmin".
         axis: the axis.
-        shape: of the input.
-        x_strides: of the input.
-        out_strides: of the output, 0 along the axis where a line gives one number.
+        shape: shape of the input.
+        x_strides: strides of the input.
+        out_strides: strides of the output, 0 along the axis where a line gives one number.
     """
     others = [place for place in range(len(shape)) if place != axis]
     return ScanKernel(

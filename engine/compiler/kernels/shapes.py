@@ -9,11 +9,11 @@ from engine.compiler.memory.region import MATRIX, Region, pixels, windows
 
 @dataclass(frozen=True, slots=True)
 class ImageStrides:
-    """How images lie whose channels lie side by side: elements between images, rows and pixels.
+    """Strides of channels-last images: elements between images, rows and pixels.
 
     Attributes:
-        x: of the input.
-        out: of the output.
+        x: strides of the input.
+        out: strides of the output.
     """
 
     x: tuple[int, int, int]
@@ -108,9 +108,9 @@ class MatrixShape:
 
     Attributes:
         batch: products, over two axes.
-        rows: of the left matrix and the result.
+        rows: rows of the left matrix and the result.
         depth: columns of the left matrix, rows of the right one.
-        columns: of the right matrix and the result.
+        columns: columns of the right matrix and the result.
     """
 
     batch: tuple[int, int]
@@ -136,7 +136,7 @@ class MatrixShape:
             a_strides: elements between the left matrix's batches (two axes), rows and columns.
             b_strides: the same of the right one.
             out_strides: elements between the result's batches (two axes) and rows.
-            epilogue: what is done to the result.
+            epilogue: operations on the result.
         """
         a = Region((*self.batch, self.rows, self.depth), a_strides, order=MATRIX)
         b = Region((*self.batch, self.depth, self.columns), b_strides, order=MATRIX)

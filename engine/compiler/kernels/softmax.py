@@ -1,6 +1,6 @@
 """Softmax and its logarithm along one axis of an array of any strides.
 
-Arguments: input, output. Where the axis' elements lie side by side a vector runs along it, otherwise across it.
+Arguments: input, output. Where the axis' elements are contiguous a vector runs along it, otherwise across it.
 """
 
 import math
@@ -11,7 +11,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import exp_below_zero, log
 from engine.compiler.kernels.lines import emit_fold
-from engine.compiler.kernels.told_sizes import ToldSizes
+from engine.compiler.kernels.runtime_sizes import RuntimeSizes
 from engine.compiler.memory.region import Region
 
 _CHUNK = 8192
@@ -25,15 +25,15 @@ class SoftmaxKernel:
     """A softmax of one exact shape.
 
     Attributes:
-        length: of the axis.
+        length: length of the axis.
         x_step: elements between two neighbours on it in the input.
         out_step: the same in the output.
         shape: the other axes.
         x_strides: elements between neighbours on them in the input.
         out_strides: the same in the output.
-        is_log: whether the logarithm is wanted.
+        is_log: whether to return the logarithm.
         skip_masked: whether results are 0 where all of a line is -inf, instead of NaN.
-        is_open: whether the code is told extents and strides, and serves any where the axis' elements lie side by side.
+        is_dynamic: whether extents and strides are runtime dimensions; the axis has to be contiguous.
     """
 
     length: int
@@ -44,44 +44,44 @@ class SoftmaxKernel:
     out_strides: tuple[int, ...]
     is_log: bool = False
     skip_masked: bool = False
-    is_open: bool = False
+    is_dynamic: bool = False
 
     @property
     def general(self) -> "SoftmaxKernel":
         """The kernel whose code this one runs."""
-        if not self.is_open:
+        if not self.is_dynamic:
             return self
         none = (0,) * len(self.shape)
         return replace(self, length=0, shape=none, x_strides=none, out_strides=none)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What the code is told."""
-        if not self.is_open:
+        """The runtime dimensions of the code."""
+        if not self.is_dynamic:
             return ()
         units = -(-math.prod(self.shape) // _TOGETHER)
         return self.length, *self.shape, *self.x_strides, *self.out_strides, units, -(-units // self.chunks)
 
-    def _told(self, e: Emitter) -> "SoftmaxKernel":
-        """Return the kernel with the extents and strides that its code is told."""
-        told = ToldSizes(e, 2)
-        length = told.one()
-        shape, x_strides, out_strides = map(told.some, (self.shape, self.x_strides, self.out_strides))
+    def _with_runtime_sizes(self, e: Emitter) -> "SoftmaxKernel":
+        """Return the kernel with the extents and strides read at run time."""
+        sizes = RuntimeSizes(e, 2)
+        length = sizes.one()
+        shape, x_strides, out_strides = map(sizes.some, (self.shape, self.x_strides, self.out_strides))
         return replace(self, length=length, shape=shape, x_strides=x_strides, out_strides=out_strides)
 
     def _emit_open(self, e: Emitter) -> None:
         """Write units of lines; those beyond the last one repeat it."""
         x, out = e.argument(0), e.argument(1)
         units, grain = (e.size(3 + 3 * len(self.shape) + place) for place in range(2))
-        told = self._told(e)
-        last = e.sub(e.product(told.shape), 1)
+        kernel = self._with_runtime_sizes(e)
+        last = e.sub(e.product(kernel.shape), 1)
         first = e.mul(e.chunk, grain)
         with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
-            told._emit_lines(e, x, out, loop.index, last)
+            kernel._emit_lines(e, x, out, loop.index, last)
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         shape = *self.shape, self.length
         x = Region(shape, (*self.x_strides, self.x_step))
         return x, Region(shape, (*self.out_strides, self.out_step), is_written=True)
@@ -103,7 +103,7 @@ class SoftmaxKernel:
 
     @property
     def _is_across(self) -> bool:
-        """Whether neighbours on the last of the other axes lie side by side."""
+        """Whether neighbours on the last of the other axes are contiguous."""
         neighbours = bool(self.shape) and self.x_strides[-1] == self.out_strides[-1] == 1
         return neighbours and not self._is_along
 
@@ -114,7 +114,7 @@ class SoftmaxKernel:
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: units of some lines along vectors, or of one vector of lines, or of one line."""
-        if self.is_open:
+        if self.is_dynamic:
             self._emit_open(e)
             return
         x, out = e.argument(0), e.argument(1)
@@ -135,7 +135,7 @@ class SoftmaxKernel:
 
     def _emit_lines(self, e: Emitter, x: IRValue, out: IRValue, unit: IRIndex, last: IRIndex) -> None:
         """Write a unit of lines; those beyond the last one repeat it."""
-        count = _TOGETHER if self.is_open else self._together
+        count = _TOGETHER if self.is_dynamic else self._together
         lines = [e.minimum(e.add(e.mul(unit, count), line), last) for line in range(count)]
         places = [self._addresses(e, x, out, e.unravel(line, self.shape or (1,))) for line in lines]
         self._emit_along(e, [source for source, _ in places], [target for _, target in places])
@@ -196,7 +196,7 @@ class SoftmaxKernel:
         emit_fold(e, self.length, [], write)
 
     def _emit_across(self, e: Emitter, x: IRValue, out: IRValue, count: int) -> None:
-        """Write `count` lines that lie side by side, or without a count one line, element by element."""
+        """Write `count` lines that are contiguous, or without a count one line, element by element."""
 
         def load(base: IRValue, index: IRIndex, step: int) -> IRValue:
             offset = e.mul(index, step)

@@ -6,7 +6,7 @@ scratch memory. While they do, the weights of the next position are brought near
 the same time.
 
 Arguments: input with its padding around it, weights, bias, output, the epilogue's operands, scratch. Channels of input
-and output lie side by side. `pack` packs weights: [block of filters][row][column][channel][filter of the block].
+and output are contiguous. `pack` packs weights: [block of filters][row][column][channel][filter of the block].
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,11 +27,11 @@ class StreamedConvolution:
     """A convolution of one exact shape, without groups.
 
     Attributes:
-        shape: of the convolution.
+        shape: shape of the convolution.
         strides: elements between images, rows and pixels of input and output.
         tile: register tile; a block of filters is as wide.
         lanes: float32 lanes of a vector.
-        epilogue: what is done to the results.
+        epilogue: operations on the results.
     """
 
     shape: ConvShape
@@ -42,7 +42,7 @@ class StreamedConvolution:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches; of the input also the padding, which is in memory."""
+        """The accessed regions of the arguments; of the input with its padding, which is in memory."""
         shape = self.shape
         x, out = shape.regions(shape.padded_size, self.strides)
         operands = self.epilogue.regions(shape.images, shape.size, shape.filters)
@@ -162,7 +162,7 @@ class StreamedConvolution:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (self._width,)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:

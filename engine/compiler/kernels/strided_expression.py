@@ -1,4 +1,4 @@
-"""What kernels of an expression over arrays of any strides have in common.
+"""Base of kernels of an expression over arrays of any strides.
 
 Arguments: the operands, then the output. A broadcast axis has stride 0.
 """
@@ -22,7 +22,7 @@ class StridedExpression:
     """An expression over arrays, and what of them it touches.
 
     Attributes:
-        shape: of the output; axes in order of the output's strides, largest first.
+        shape: shape of the output; axes in order of the output's strides, largest first.
         operands: strides of each operand, in elements.
         out: strides of the output, in elements.
         expression: over the operands.
@@ -35,7 +35,7 @@ class StridedExpression:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         out = Region(self.shape, self.out, is_written=True)
         return *(Region(self.shape, strides) for strides in self.operands), out
 

@@ -14,7 +14,7 @@ from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
 
 MANY_ROWS = 2520
-"""Rows that tiles are chosen for where only the run tells how many there are: a multiple of every height up to 10."""
+"""Rows that tiles are chosen for if their number is a runtime dimension: a multiple of every height up to 10."""
 LINE = 16
 """Elements of a cache line."""
 _UNROLL = 4
@@ -43,7 +43,7 @@ class Axis:
         count: steps.
         x_step: elements between two steps in the input.
         w_step: elements between two steps in the weights.
-        unroll: steps that a loop does at a time, a divisor of the count; 0 where the count tells which suits it.
+        unroll: steps that a loop does at a time, a divisor of the count; 0 for a choice by the count.
     """
 
     count: IRIndex
@@ -66,16 +66,16 @@ def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     return tuple(result) or (Axis(1, 0, 0),)
 
 
-def choose_tile(target: Target, pixels: int, vectors: int, width_worth: float = 0.0) -> Tile:
+def choose_tile(target: Target, pixels: int, vectors: int, width_gain: float = 0.0) -> Tile:
     """Choose the tile for an output of so many pixels in a row and so many vectors of filters.
 
     Wanted: all accumulators, the weights and one number in registers; no remainder; enough accumulators to hide
-    the latency of an fma; and many multiplications per load. Each vector makes a tile so much better as `width_worth`
-    says, a part of the whole: the fewer blocks weights are cut into, the more time there is to prefetch the next one.
+    the latency of an fma; and many multiplications per load. Each vector makes a tile better by the factor
+    `width_gain`: the fewer blocks weights are cut into, the more time there is to prefetch the next one.
     """
     return max(
         fitting_tiles(target, pixels, vectors),
-        key=lambda tile: _worth(pixels, vectors, tile) * (1 + width_worth * tile.vectors),
+        key=lambda tile: _efficiency(pixels, vectors, tile) * (1 + width_gain * tile.vectors),
         default=Tile(1, 1),
     )
 
@@ -96,7 +96,7 @@ def cycles_of(tile: Tile) -> float:
     return cycles + 0.02 * (height + width) + 0.15
 
 
-def _worth(pixels: int, vectors: int, tile: Tile) -> float:
+def _efficiency(pixels: int, vectors: int, tile: Tile) -> float:
     """Return the part of peak that a tile is expected to reach."""
     full = tile.pixels * tile.vectors
     runs = -(-pixels // tile.pixels) * -(-vectors // tile.vectors)
@@ -178,7 +178,7 @@ def emit_tile(
         axes: the reduction, outermost first.
         x: address of the first pixel's first element.
         pixel_step: elements between two pixels of the tile.
-        w: address of the weights; the tile's filters lie side by side.
+        w: address of the weights; the tile's filters are contiguous.
         start: what the accumulators start with, `pixels` x `vectors`, a pixel's vectors together.
         prefetch: weights to prefetch during the reduction.
         products: how elements are multiplied.
@@ -193,7 +193,7 @@ def emit_tile(
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """What is the same in all loops of a reduction; the address to prefetch is carried behind the accumulators."""
+    """Constants of the loops of a reduction; the prefetch address is carried after the accumulators."""
 
     e: Emitter
     tile: Tile

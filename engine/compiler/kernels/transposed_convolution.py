@@ -1,7 +1,7 @@
 """Transposed convolution, any kernel, stride, padding, dilation and groups, as a gather.
 
 Arguments: input, weights, bias, output, then the epilogue's operands. The input is padded already, by
-`TransposedAxis.halo`; channels of input and output lie side by side. Weights are packed by `pack`:
+`TransposedAxis.halo`; channels of input and output are contiguous. Weights are packed by `pack`:
 [group][block of filters][kernel row][kernel column][channel][filter of the block].
 
 An output position meets only every stride-th tap of the kernel, and which ones depends on its phase: its place modulo
@@ -27,7 +27,7 @@ from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
 
 _CHUNK = 1 << 19
-"""Multiplications that are worth a chunk: about 10 microseconds."""
+"""Minimum multiplications of a chunk: about 10 microseconds."""
 _MOST_CHUNKS = 32
 _NEAR_CACHE = 1 << 17
 """Weights of a group from which on a chunk keeps to few blocks, so that all its rows find them in the cache."""
@@ -63,14 +63,14 @@ class TransposedConvolutionKernel:
     """A transposed convolution of one exact shape.
 
     Attributes:
-        shape: of the convolution.
+        shape: shape of the convolution.
         halo: rows above and columns on the left that the input is padded by.
         strides: elements between images, rows and pixels of the padded input and output.
         tile: register tile.
         rows: rows of one chunk, counted over all images.
         blocks: blocks of filters in one chunk; a block is as wide as the tile.
         lanes: float32 lanes of a vector.
-        epilogue: what is done to the results.
+        epilogue: operations on the results.
     """
 
     shape: TransposedShape
@@ -115,7 +115,7 @@ class TransposedConvolutionKernel:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches; of the input also the padding, which is in memory."""
+        """The accessed regions of the arguments; of the input with its padding, which is in memory."""
         shape = self.shape
         rows, columns = (
             axis.reach(size)[1] + 1 + halo
@@ -145,7 +145,7 @@ class TransposedConvolutionKernel:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (self.shape.groups, self._width)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Which elements of input and kernel the positions of a transposed convolution's output meet."""
+"""Geometry of transposed convolutions: input and kernel elements of each output position."""
 
 import math
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Taps:
 
     Attributes:
         first: the first one.
-        count: how many.
+        count: the number of them.
         source: input position that meets the first one; may be negative.
     """
 
@@ -75,13 +75,13 @@ def taps_of(e: Emitter, axis: TransposedAxis, position: IRIndex) -> Taps:
     place, rest = e.divmod(e.add(position, axis.padding), axis.divisor)
     inverse = pow(back, -1, step) if step > 1 else 0
     _, first = e.divmod(e.mul(place, inverse), step)
-    # one turn more, so that what is divided isn't negative
-    turns, _ = e.divmod(e.sub(e.add(place, step * back), e.mul(first, back)), step)
+    # one period more, so that the dividend isn't negative
+    periods, _ = e.divmod(e.sub(e.add(place, step * back), e.mul(first, back)), step)
     count, _ = e.divmod(e.sub(axis.kernel + step - 1, first), step)
     if axis.divisor > 1:
         meets = e.compare("==", rest, 0)
         count = e.select(meets, e.index(count), e.index(0))
-    return Taps(first, count, e.sub(turns, back))
+    return Taps(first, count, e.sub(periods, back))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

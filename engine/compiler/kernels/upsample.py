@@ -1,6 +1,6 @@
 """Resampling of two axes, channels last: nearest, bilinear and bicubic, as `engine.kernels.resampling` has them.
 
-Arguments: input, output; channels of both lie side by side.
+Arguments: input, output; channels of both are contiguous.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class UpsampleKernel:
         out_size: rows and columns of the output.
         x_strides: elements between images, rows and columns of the input.
         out_strides: the same of the output.
-        scale_factor: of rows and columns, where sampling points follow from it and not from the sizes.
+        scale_factor: scale factor of rows and columns, where sampling points follow from it and not from the sizes.
         align_corners: whether the centres of the corner elements stay in place.
         axes: spatial axes of the tensor; of a sequence, an image of one row, 1.
     """
@@ -48,7 +48,7 @@ class UpsampleKernel:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         x = pixels(self.images, self.size, self.channels, self.x_strides)
         return x, pixels(self.images, self.out_size, self.channels, self.out_strides, is_written=True)
 
@@ -113,7 +113,7 @@ class UpsampleKernel:
 
 
 _Tap = tuple[IRValue, IRValue | None]
-"""Where an element lies, or the element, and its weight in all lanes; None is 1."""
+"""The address of an element, or the element, and its weight in all lanes; None is 1."""
 
 
 @dataclass(frozen=True, slots=True)

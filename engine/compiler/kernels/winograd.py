@@ -18,7 +18,7 @@ from engine.dtypes import Array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Winograd(WinogradTiles):
-    """A 3x3 convolution whose filters are transformed beforehand; see `WinogradTiles`.
+    """A 3x3 convolution whose filters are transformed at compile time; see `WinogradTiles`.
 
     Attributes:
         prefetches_weights: whether the next panel of weights is prefetched while one is multiplied.
@@ -37,7 +37,7 @@ class Winograd(WinogradTiles):
 
     @property
     def general(self) -> "Winograd":
-        """The kernel whose code this one runs: `extents` tells it how many tiles there are."""
+        """The kernel whose code this one runs: `extents` passes the number of tiles."""
         # how much of the next weights a strip prefetches depends on the number of strips
         tiles = self.tiles if self.prefetches_weights else 1
         return replace(self, shape=replace(self.shape, images=1), tiles=tiles)
@@ -75,7 +75,7 @@ class Winograd(WinogradTiles):
         """Write, for every position and block of filters, tiles x channels times channels x filters."""
         height, panel, filters = self.tile.pixels, self._depth * self._width, self._blocks * self._width
         patches, products = self._planes
-        # the last rows of a strip that is not full are computed too: they are there, and nobody reads them
+        # the last rows of a strip that is not full are computed too: their results are never read
         used = e.divmod(e.add(count, height - 1), height)[0]
         with e.loop(0, self._positions) as position, e.loop(0, self._blocks) as block:
             weights = e.address(u, e.mul(e.add(e.mul(position.index, self._blocks), block.index), panel))
@@ -110,7 +110,7 @@ class Winograd(WinogradTiles):
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (self.outputs, self._width)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:

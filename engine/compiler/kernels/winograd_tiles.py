@@ -33,14 +33,14 @@ class WinogradTiles:
     """A 3x3 convolution with stride 1 of one exact shape, without dilation and groups.
 
     Attributes:
-        shape: of the convolution.
+        shape: shape of the convolution.
         padding: zeros around the input.
         strides: elements between images, rows and pixels of input and output.
         outputs: rows and columns that a tile computes, 2 or 4.
         tiles: tiles of one chunk.
         tile: register tile of the matrix products.
         lanes: float32 lanes of a vector.
-        epilogue: what is done to the results.
+        epilogue: operations on the results.
     """
 
     shape: ConvShape
@@ -88,7 +88,7 @@ class WinogradTiles:
     @property
     @abstractmethod
     def _products_width(self) -> int:
-        """Filters whose products lie side by side in scratch memory."""
+        """Filters whose products are contiguous in scratch memory."""
 
     @property
     @abstractmethod
@@ -102,7 +102,7 @@ class WinogradTiles:
 
     @property
     def extents(self) -> Array:
-        """What the code does not know: all tiles, those of a chunk, and the scratch memory of a thread; as float32."""
+        """Runtime dimensions, as float32: all tiles, those of a chunk, and the scratch memory of a thread."""
         return np.array([self.all_tiles, self.tiles, self.scratch], np.int64).view(np.float32)
 
     @property
@@ -124,7 +124,7 @@ class WinogradTiles:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
+        """The accessed regions of the arguments, in order."""
         shape = self.shape
         x, out = shape.regions(self.padding.x_size, self.strides)
         operands = self.epilogue.regions(shape.images, shape.size, shape.filters)

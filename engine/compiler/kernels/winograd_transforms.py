@@ -91,7 +91,7 @@ Number = TypeVar("Number")
 
 
 class Arithmetic(Protocol[Number]):
-    """Operations of float32, each rounded by itself."""
+    """Operations of float32, each rounded separately."""
 
     def scaled(self, factor: float, value: Number) -> Number:
         """Return factor * value."""

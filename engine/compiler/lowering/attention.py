@@ -105,8 +105,8 @@ def _in_order(
 ) -> Tensor:
     """Return a tensor as matrices: axes of batches first, then all rows as one axis, and all columns as another."""
     order = [labels.index(label) for group in groups for label in group]
-    turned = [x.shape[axis] for axis in order]
-    x = look(context, x, turned, lambda view: view.permuted(order))
+    transposed = [x.shape[axis] for axis in order]
+    x = look(context, x, transposed, lambda view: view.permuted(order))
     batches, rows = len(groups[0]), len(groups[0]) + len(groups[1])
-    shape = (*turned[:batches], prod(turned[batches:rows]), prod(turned[rows:]))
+    shape = (*transposed[:batches], prod(transposed[batches:rows]), prod(transposed[rows:]))
     return look(context, x, shape, lambda view: view.reshaped(shape))

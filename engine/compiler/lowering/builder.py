@@ -1,4 +1,4 @@
-"""Plan of numpy layers -> the compiler's graph."""
+"""Lowering of a plan of layers to the compiler's graph."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -57,25 +57,25 @@ def make_graph(
     leaving: Sequence[int],
     kinds: Collection[type[Node]],
     clock: BuildClock = UNLIMITED,
-    is_open: bool = False,
+    is_dynamic: bool = False,
     claims: bool = False,
 ) -> LoweredGraph:
-    """Lower every operator of a plan that a rule takes; numpy keeps the others.
+    """Lower every operator of a plan that a rule supports; the others run in numpy.
 
     Args:
         plan: the plan.
         leaving: slots that leave the graph.
         kinds: kinds of nodes that there are kernels for.
-        clock: asked before each operator.
-        is_open: whether the graph is for other extents of the inputs as well: no tensor is computed of them now.
-        claims: whether an open graph may note in `LoweredGraph.claims` for which extents it is right.
+        clock: checked before each operator.
+        is_dynamic: whether the graph has dynamic axes: no tensor is computed from extents at compile time.
+        claims: whether a dynamic graph may note in `LoweredGraph.claims` the extents for which it is valid.
 
     Raises:
         CompileError: a rule failed at an operator.
         BuildTimeoutError: it takes too long.
     """
-    builder = _Builder(plan, leaving, kinds, is_open)
-    builder.claims = builder.graph.claims if is_open and claims else None
+    builder = _Builder(plan, leaving, kinds, is_dynamic)
+    builder.claims = builder.graph.claims if is_dynamic and claims else None
     for index, step in enumerate(plan.steps):
         clock.check(step.operator.type, step.operator.name)
         with at_operator(step.operator.type, step.operator.name, "cannot be lowered", CompileError):
@@ -85,12 +85,12 @@ def make_graph(
 
 class _Builder:
     def __init__(
-        self, plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]], is_open: bool
+        self, plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]], is_dynamic: bool
     ) -> None:
         self._kinds = kinds
-        self._is_open = is_open
+        self._is_dynamic = is_dynamic
         self.claims: list[tuple[int, int]] | None = None
-        self._told: set[int] = set()  # slots of scalars that shapes of the inputs tell
+        self._shape_scalars: set[int] = set()  # slots of scalars that depend on input shapes
         names = {slot: name for name, slot in plan.slots.items()}
         self._specs: dict[int, Spec] = {
             slot: plan.specs[name] for slot, name in names.items() if name in plan.specs
@@ -106,7 +106,7 @@ class _Builder:
         # of lists that are not made, as a rule may read their members: slot -> slots of members, slot -> step
         self._lists: dict[int, list[int | None]] = {}
         self._makers: dict[int, int] = {}
-        # bounds that tensors had before the rule at hand
+        # bounds of tensors before the current rule
         self._assumed: list[tuple[Tensor, Bounds | None]] = []
 
     def lower(self, index: int, step: Step) -> None:
@@ -138,7 +138,7 @@ class _Builder:
                 self.graph.tensors[slot].dtype, self.graph.tensors[slot].bounds = spec.dtype, bounds
 
     def _wanted(self, step: Step) -> Sequence[int]:
-        """Return the outputs of an operator, without places of extremes that nobody reads."""
+        """Return the outputs of an operator, without unread indices of extremes."""
         others = step.outputs[1:]
         are_read = any(slot in self._readers or slot in self.graph.leaving for slot in others)
         return step.outputs if are_read or step.operator.type not in GIVES_PLACES else step.outputs[:1]
@@ -146,7 +146,7 @@ class _Builder:
     def _node_or_nothing(
         self, index: int, step: Step, slots: Sequence[int]
     ) -> tuple[Node, Bounds | None] | None:
-        """Return what `_node` does; where that is None, nothing is taken for granted that was not before."""
+        """Return what `_node` does; where that is None, assumptions are rolled back."""
         guards, claims = dict(self.graph.guards), list(self.graph.claims)
         self._assumed.clear()
         made = self._node(index, step, slots)
@@ -257,7 +257,7 @@ class _Builder:
             assume=self._assume,
             members=self._lists.get,
             claims=self.claims,
-            is_open=self._is_open,
+            is_dynamic=self._is_dynamic,
         )
         node = rule(context)
         if node is not None and step.layer.int8 is not None:
@@ -268,7 +268,7 @@ class _Builder:
         return None if gives_integers and context.bounds is None else (node, context.bounds)
 
     def _assume_exact(self, slots: Sequence[int]) -> None:
-        """Take for granted that inputs of the graph which an operator reads are integers that float32 holds."""
+        """Assume that inputs of the graph which an operator reads are integers that float32 represents."""
         for slot in slots:
             spec = self._specs[slot]
             is_integer = isinstance(spec, TensorSpec) and spec.dtype.kind in "iu"
@@ -276,7 +276,7 @@ class _Builder:
                 self._assume(slot, (-EXACT, EXACT))
 
     def _assume(self, slot: int, bounds: Bounds) -> bool:
-        """Take for granted that an input of the graph, or a look at one, is within bounds; False for others."""
+        """Assume that an input of the graph, or a view of one, is within bounds; False for other tensors."""
         looks = [self._tensor(slot)]
         while isinstance(looks[-1].node, Reshape):
             looks.append(looks[-1].node.inputs[0])
@@ -300,14 +300,14 @@ class _Builder:
         return not {"nn.Embedding", "F.embedding"}.isdisjoint(readers)
 
     def _fold(self, index: int, step: Step) -> bool:
-        """Compute now what no input changes: scalars that shapes tell, and tensors made of constants."""
+        """Fold constants: scalars that depend on shapes, and tensors computed from constants."""
         specs = [self._specs.get(slot) for slot in step.outputs]
         constants = self.graph.constants
         if specs and all(_is_scalar(spec) for spec in specs):
             constants.update(zip(step.outputs, specs, strict=True))
-            if not all(slot in constants and slot not in self._told for slot in step.inputs):
-                self._told.update(step.outputs)
-        elif self._is_open and not self._told.isdisjoint(step.inputs):
+            if not all(slot in constants and slot not in self._shape_scalars for slot in step.inputs):
+                self._shape_scalars.update(step.outputs)
+        elif self._is_dynamic and not self._shape_scalars.isdisjoint(step.inputs):
             return False
         elif is_pure(step.operator) and all(self._is_told_by_shape(slot, step) for slot in step.inputs):
             if not specs or not all(map(_is_small, specs)):
@@ -315,7 +315,7 @@ class _Builder:
             try:
                 values = step.layer.forward([self._known(slot) for slot in step.inputs])
             except KuiperError:
-                return False  # the run will tell
+                return False  # known only at run time
             for array in arrays_in(tuple(values)):
                 array.flags.writeable = False  # it is the same in every run
             constants.update(zip(step.outputs, values, strict=True))
@@ -328,7 +328,7 @@ class _Builder:
         """Whether an operator's input is known at build, or nothing of it counts but its shape and dtype."""
         if slot in self.graph.constants:
             return True
-        is_shape = step.operator.type in _OF_A_SHAPE and slot == step.inputs[0] and not self._is_open
+        is_shape = step.operator.type in _OF_A_SHAPE and slot == step.inputs[0] and not self._is_dynamic
         return is_shape and isinstance(self._specs.get(slot), TensorSpec)
 
     def _known(self, slot: int) -> Any:

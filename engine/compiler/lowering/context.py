@@ -1,4 +1,4 @@
-"""What a lowering rule sees: one operator, its arguments as tensors of the compiler's graph or plain values."""
+"""Context of a lowering rule: one operator, and its arguments as tensors of the compiler's graph or plain values."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -20,10 +20,10 @@ class LoweringContext:
     Attributes:
         index: place of the operator in the plan.
         step: the operator's step.
-        inputs: what is known of its inputs.
-        outputs: what is known of its outputs.
-        is_open: whether the program is for other extents as well.
-        bounds: of outputs that are integers; what the rule sets it to.
+        inputs: specs of its inputs.
+        outputs: specs of its outputs.
+        is_dynamic: whether the program has dynamic axes.
+        bounds: bounds of outputs that are integers; what the rule sets it to.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class LoweringContext:
         assume: Callable[[int, Bounds], bool],
         members: Callable[[int], list[int | None] | None],
         claims: list[tuple[int, int]] | None,
-        is_open: bool,
+        is_dynamic: bool,
     ) -> None:
         self.index = index
         self.step = step
@@ -50,7 +50,7 @@ class LoweringContext:
         self._assume = assume
         self._members = members
         self._claims = claims
-        self.is_open = is_open
+        self.is_dynamic = is_dynamic
         self.bounds: Bounds | None = None
         self._places = step.layer.operand_places
         self._arguments = {argument.name: argument for argument in step.layer.layer.arguments}
@@ -79,7 +79,7 @@ class LoweringContext:
         return spec.shape if spec is not None and spec.dtype == FLOAT else None
 
     def value(self, name: str) -> Any:
-        """Return an argument that is no tensor, or a constant array; None where only a run can tell it."""
+        """Return an argument that is no tensor, or a constant array; None if it is known only at run time."""
         if name not in self._places:
             return self.step.layer.arguments.get(name)
         place = self._places[name]
@@ -140,17 +140,17 @@ class LoweringContext:
 
     @property
     def knows_bounds(self) -> bool:
-        """Whether bounds may follow from the lengths of the inputs; in an open program only if that may be claimed."""
-        return not self.is_open or self._claims is not None
+        """Whether bounds may follow from the lengths of the inputs; in a dynamic-shape program, only with claims."""
+        return not self.is_dynamic or self._claims is not None
 
     def holds(self, value: int, limit: int) -> bool:
-        """Tell whether an integer is at most another; an open program will be used for lengths where it is."""
+        """Return whether an integer is at most another; a dynamic-shape program claims it for all its lengths."""
         if self._claims is not None:
             self._claims.append((value, limit))
         return value <= limit
 
     def assume(self, place: int, bounds: Bounds) -> bool:
-        """Take for granted that an input of the graph is within bounds: of others numpy layers run.
+        """Assume that an input of the graph is within bounds; otherwise the reference implementation runs.
 
         False where the operator's input at the place is no input of the graph.
         """
@@ -181,7 +181,7 @@ def constant_tensor(add: Callable[..., list[Tensor]], array: Array) -> Tensor:
 
 
 def is_readable(spec: Spec) -> bool:
-    """Tell whether something is a tensor that kernels read, as float32; quantized ones they do not."""
+    """Return whether something is a tensor that kernels read, as float32; quantized ones they do not."""
     if not isinstance(spec, TensorSpec) or isinstance(spec, QuantizedSpec):
         return False
     return spec.dtype == FLOAT or spec.dtype.kind in "biu"
@@ -232,6 +232,6 @@ def lowers(*types: str) -> Callable[[LoweringRule], LoweringRule]:
 
 
 def reads_all(rule: LoweringRule) -> LoweringRule:
-    """Mark a rule of operators that take and give truth values and integers as well as float32."""
+    """Declare a rule whose operators accept and return bools and integers as well as float32."""
     READERS.add(rule)
     return rule

@@ -58,9 +58,9 @@ def flat_convolution(context: LoweringContext) -> Node | None:
     layers = flat[0]
     rows, columns = (axis for axis in range(3) if axis != layers)
     order = (0, 2 + layers, 1, 2 + rows, 2 + columns)
-    turned = tuple(shape[axis] for axis in order)
-    x = look(context, context.tensor("input"), turned, lambda view: view.permuted(order))
-    images = (turned[0] * turned[1], *turned[2:])
+    transposed = tuple(shape[axis] for axis in order)
+    x = look(context, context.tensor("input"), transposed, lambda view: view.permuted(order))
+    images = (transposed[0] * transposed[1], *transposed[2:])
     x = look(context, x, images, lambda view: view.reshaped(images))
     node = Convolution(
         [context.index],

@@ -89,7 +89,7 @@ def _flipped(context: LoweringContext, x: Tensor, axis: int) -> Gather:
 @lowers("Tensor.index")
 @reads_all
 def index(context: LoweringContext) -> Node | None:
-    """Lower a choice by integers for some axes; those of masks have a shape that only the run tells."""
+    """Lower a choice by integers for some axes; those of masks have a shape that is known only at run time."""
     found = _indices(context)
     if not context.reads("input") or not found:
         return None

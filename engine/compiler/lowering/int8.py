@@ -1,8 +1,8 @@
-"""What becomes of a quantized model's operators: convolutions of integers, and tensors that stay integers in between.
+"""Lowering of a quantized model: int8 convolutions, and tensors that stay integers between them.
 
-An operand that has a scale is rounded to what its integers stand for, whoever reads it. So it becomes integers right
-where it is computed (`Quantize`), and float32 again for those that read it as such (`Dequantize`): which of the two
-exists in memory, if not both, is decided later.
+An operand with a scale is rounded to its quantized values for every reader. So it is quantized where it is computed
+(`Quantize`), and dequantized for those that read it as float32 (`Dequantize`): which of the two exists in memory, if
+not both, is decided later.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from engine.quantization.layer import Int8Layer
 from engine.quantization.tensor_scale import TensorScale
 
 Add = Callable[..., list[Tensor]]
-"""Puts a node into the graph; returns its outputs, of the shapes given."""
+"""Adds a node to the graph; returns its outputs, of the given shapes."""
 
 
 def int8_contraction(add: Add, node: Node, int8: Int8Layer) -> Node | None:
@@ -45,7 +45,7 @@ def int8_contraction(add: Add, node: Node, int8: Int8Layer) -> Node | None:
     Args:
         add: puts the node of its input's integers into the graph.
         node: the same in float32, not in the graph yet.
-        int8: how it computes.
+        int8: its int8 computation.
     """
     scale = int8.input_scale
     if scale is None:
@@ -128,7 +128,7 @@ def _dynamic(add: Add, node: Linear, int8: Int8Layer) -> Node:
 
 
 def integers_of(add: Add, node: Node, tensor: Tensor, scale: TensorScale) -> Tensor:
-    """Return the integers that stand for a tensor: those that it was made of, or new ones."""
+    """Return the quantized form of a tensor: its source, or a new one."""
     source = tensor.node
     if isinstance(source, Dequantize):
         integers = source.inputs[0]
@@ -170,7 +170,7 @@ def _scale(integers: Tensor) -> TensorScale:
 
 
 def rounded(add: Add, step: Step, node: Node, place: int, tensor: Tensor) -> Tensor:
-    """Return an output of a node as float32 that is rounded to what its integers stand for, where it has a scale."""
+    """Return an output of a node as float32, rounded to its quantized values where it has a scale."""
     scales = step.layer.output_scales
     scale = scales[place] if scales else None
     first = node.steps[0]
@@ -184,7 +184,7 @@ def rounded(add: Add, step: Step, node: Node, place: int, tensor: Tensor) -> Ten
 
 
 def may_be_rounded(step: Step, ranks: list[int]) -> bool:
-    """Tell whether kernels can round an operator's outputs, of so many axes each: channels are the second one."""
+    """Return whether kernels can round an operator's outputs, of so many axes each: channels are the second one."""
     return all(
         scale is None or rank in (2, 3, 4)
         for scale, rank in zip(step.layer.output_scales, ranks, strict=False)
@@ -194,7 +194,7 @@ def may_be_rounded(step: Step, ranks: list[int]) -> bool:
 def flowing(
     add: Add, node: Node, step: Step, shapes: list[tuple[int, ...]]
 ) -> tuple[Node, list[Tensor]] | None:
-    """Return a node that moves or compares integers as another does the float32 they stand for, and its outputs' form.
+    """Return the int8 counterpart of a node that moves or compares float32, and its outputs' form.
 
     None where that is not the same, or no kernel can. Its outputs' integers may be by another scale than the operator's
     are: no rounding changes which of two numbers is larger, so that they can be requantized after it.
@@ -203,7 +203,7 @@ def flowing(
         add: puts nodes that requantize its inputs into the graph.
         node: the node in float32, not in the graph yet.
         step: its operator.
-        shapes: of its outputs.
+        shapes: shapes of its outputs.
     """
     scales = [scale for scale in step.layer.output_scales if scale is not None]
     sources = [tensor.node for tensor in node.inputs]

@@ -78,13 +78,15 @@ def attend(
     Args:
         context: the operator.
         sequences: query, key and value, (…, length, features).
-        masks: what is added to the scores; of truth values, where they are kept.
+        masks: added to the scores; of bools, True where scores are used.
         scale: factor of the products.
         skip_masked: give a query that sees no key weights of 0, instead of NaN.
     """
     query, key, value = sequences
-    turned = (*range(key.rank - 2), key.rank - 1, key.rank - 2)
-    keys = look(context, key, [key.shape[axis] for axis in turned], lambda view: view.permuted(turned))
+    transposed = (*range(key.rank - 2), key.rank - 1, key.rank - 2)
+    keys = look(
+        context, key, [key.shape[axis] for axis in transposed], lambda view: view.permuted(transposed)
+    )
     leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     shape = (*leading, query.shape[-2], key.shape[-2])
     (scores,) = context.add(MatrixProduct([context.index], [query, keys]), shape)
@@ -160,9 +162,9 @@ def multihead(
     node = attend(context, (q, k, v), masks, scale, skip_masked=False)
     (found,) = context.add(node, (*q.shape[:-1], features // heads))
     back = _HEADS if is_batch_first else (2, 0, 1, 3)
-    turned = look(context, found, [found.shape[axis] for axis in back], lambda view: view.permuted(back))
+    transposed = look(context, found, [found.shape[axis] for axis in back], lambda view: view.permuted(back))
     shape = (*query.shape[:2], features)
-    return look(context, turned, shape, lambda view: view.reshaped(shape))
+    return look(context, transposed, shape, lambda view: view.reshaped(shape))
 
 
 def _projected(

@@ -10,7 +10,7 @@ from engine.kernels.padding_arguments import LAYER_MODES
 
 @lowers("F.pad")
 def functional_pad(context: LoweringContext) -> Node | None:
-    """Lower padding of the last axes; the file tells how many."""
+    """Lower padding of the last axes, by the number of pads in the file."""
     return _pad(context, tuple(context.value("pad")), context.value("mode"), context.value("value"))
 
 

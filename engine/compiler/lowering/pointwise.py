@@ -179,7 +179,7 @@ def batch_norm(context: LoweringContext) -> Node | None:
         return None
     if not all(map(context.is_constant, names)):
         return None
-    # in double precision: the two numbers stand for four, and are rounded once
+    # in double precision: the two numbers combine four, and are rounded once
     scale = 1 / np.sqrt(variance.astype(np.float64) + context.value("eps"))
     scale = scale if weight is None else scale * weight
     shift = -mean * scale if bias is None else bias - mean * scale

@@ -15,7 +15,7 @@ GIVES_PLACES = (
 
 
 def _register(rank: int) -> None:
-    """Register the rules of so many spatial axes, which their types' names tell: an input may lack its batch."""
+    """Register the rules of so many spatial axes, which are in the type's name: an input may lack its batch."""
 
     @lowers(f"nn.MaxPool{rank}d", f"F.max_pool{rank}d")
     def max_pool(context: LoweringContext) -> Node | None:

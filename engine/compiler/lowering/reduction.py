@@ -44,7 +44,7 @@ def _reduction_of_integers(context: LoweringContext) -> Node | None:
 def _times(context: LoweringContext, x: Tensor, count: int) -> Bounds | None:
     """Return the bounds of sums of at most so many of a tensor's integers; None where one may not be exact.
 
-    Nor are they known where the length may be another in other runs, of which nothing can be claimed.
+    Nor are they known for a dynamic length without claims.
     """
     for _ in range(2):
         if x.bounds is None or not context.knows_bounds:
@@ -166,7 +166,7 @@ def _axes(context: LoweringContext) -> tuple[int, ...] | None:
     """Return what is reduced, counted from the front; None where it is no float32 or the result is another dtype."""
     shape, output = context.shape("input"), context.outputs[0]
     is_float = isinstance(output, TensorSpec) and len(context.outputs) == 1 and context.has_operand("input")
-    if not shape or not is_float or context.value("dtype") not in (None, context.spec("input").dtype):  # type: ignore[union-attr]  # shape tells that there is one
+    if not shape or not is_float or context.value("dtype") not in (None, context.spec("input").dtype):  # type: ignore[union-attr]  # shape implies it
         return None
     return _places(context.value("dim"), len(shape))
 

@@ -108,7 +108,7 @@ def pixel_unshuffle(context: LoweringContext) -> Node | None:
 
 @lowers("nn.ChannelShuffle")
 def channel_shuffle(context: LoweringContext) -> Node | None:
-    """Lower channels that are dealt out: first of each group, second of each group, …."""
+    """Lower a channel shuffle: first of each group, second of each group, …."""
     shape, groups = context.shape("input"), context.value("groups")
     if shape is None:
         return None

@@ -92,7 +92,7 @@ def typed_number(value: object) -> Typed | None:
 
 
 def compared(function: str, left: Typed, right: Typed) -> Typed | None:
-    """Return a comparison; None where numbers that were rounded might be told apart wrongly."""
+    """Return a comparison; None if rounded numbers might be compared wrongly."""
     is_float = "f" in (left.kind, right.kind)
     are_exact = left.bounds is not None and right.bounds is not None
     if not (is_float or are_exact or left.is_small or right.is_small):
@@ -160,7 +160,7 @@ def compute(context: LoweringContext, value: Typed | None, tensors: Sequence[Ten
     kind = "f" if output.dtype == FLOAT else "b" if output.dtype.kind == "b" else "i"
     if value.kind != kind or (kind == "i" and not _fits(value.bounds, output.dtype)):
         return None
-    if context.is_open and not context.holds(value.largest, EXACT - 1):
+    if context.is_dynamic and not context.holds(value.largest, EXACT - 1):
         return None
     context.bounds = value.bounds
     return pointwise(context, list(tensors), value.expression)
@@ -273,7 +273,7 @@ def expression(context: LoweringContext) -> Node | None:
 
 
 def _assume_small(context: LoweringContext, places: Sequence[int]) -> bool:
-    """Take for granted that inputs of the graph are as small as masks are; tells whether there are such."""
+    """Assume that inputs of the graph are as small as masks; returns whether there are such."""
     integers = [place for place in places if context.operand(place).dtype.kind in "iu"]
     return bool([place for place in integers if context.assume(place, OF_MASKS)])
 

@@ -1,1 +1,1 @@
-"""Where tensors lie: views and regions of buffers, the arena of a run, packed weights."""
+"""Memory of tensors: views and regions of buffers, the arena of a run, packed weights."""

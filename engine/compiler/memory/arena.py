@@ -30,7 +30,7 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Where buffers lie in an arena.
+    """Memory layout of buffers in an arena.
 
     Attributes:
         offsets: bytes from its beginning, one per lifetime.
@@ -94,7 +94,7 @@ def _arrange_in(order: Sequence[int], lifetimes: Sequence[Lifetime]) -> Arrangem
 
 
 def least_size(lifetimes: Sequence[Lifetime]) -> int:
-    """Return the most bytes that are in use at once: no arrangement needs less."""
+    """Return the peak bytes in use, a lower bound of every arrangement."""
     changes: dict[int, int] = {}
     for life in lifetimes:
         changes[life.first] = changes.get(life.first, 0) + life.size

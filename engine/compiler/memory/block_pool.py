@@ -12,9 +12,9 @@ _MOST_USERS = 64
 _LEAST_PART = 4
 """A block is too large for runs that need less than this part of it."""
 _RUNS_TOO_LARGE = 256
-"""Runs in a row that a block is too large for before it is given back to the system."""
+"""Consecutive runs that need a smaller block before it is released."""
 _LARGE_BYTES = 1 << 20
-"""A smaller block is kept, however long no run has used it."""
+"""A smaller block is never released, however long it is unused."""
 _IDLE_SECONDS = 1.5
 """Seconds without a run after which a large block may be given back."""
 
@@ -28,7 +28,8 @@ class Block:
     Attributes:
         memory: its bytes, aligned for vectors.
         size: how many there are.
-        users: what those that used it keep about it, by their numbers; nothing that would keep the block or them alive.
+        users: what those that used it keep about it, by their numbers; no references that would keep the block or them
+            alive.
         waste: runs in a row that it was too large for.
         idle_since: when it was found unused, on the clock of `time.monotonic`; 0 where a run has used it since.
     """
@@ -43,14 +44,14 @@ class Block:
         self.idle_since = 0.0
 
     def note(self, user: int, what: object) -> None:
-        """Keep something about the block for one of its users, as long as there are few."""
+        """Cache a user's data about the block, while there are few users."""
         if len(self.users) >= _MOST_USERS:
             self.users.clear()
         self.users[user] = what
 
 
 class BlockPool:
-    """As many blocks as runs were ever under way at once, each as large as the largest of these. Safe for all threads.
+    """Pool of memory blocks of runs: one per concurrent run at the peak, each as large as the largest run. Thread-safe.
 
     A block that is too small for a run makes room for one that is large enough. One that was much too large for many
     runs in a row goes back to the system.
@@ -129,10 +130,10 @@ _pools_lock = threading.Lock()
 
 
 def release_idle_memory() -> int:
-    """Give memory of runs back to the system that none has used for a while.
+    """Release the memory of runs that has been unused for a while.
 
-    To be called from time to time, where memory matters more than the moment that the next large run takes to get some
-    anew: what one call finds unused, another gives back that comes at least 1.5 s later. Safe to call in any thread.
+    Call it periodically, where memory matters more than the latency of the next large run: a block that one call finds
+    unused is released by a call at least 1.5 s later. Thread-safe.
 
     Returns:
         Bytes that were found unused, and that a later call gives back if they still are.

@@ -1,10 +1,10 @@
-"""Memory for LLVM, where the system limits the process: LLVM ends the process if an allocation fails.
+"""Memory guard of LLVM, which aborts the process if an allocation fails.
 
-Before each use of LLVM, as much memory as it may take is asked for and given back. So that no run takes it meanwhile,
-either runs or the compiler are at work. Where the process has no limit of its own, none of this costs anything.
+If the process has a memory limit (`ulimit -v`), LLVM's maximum memory is allocated and freed before each use of LLVM,
+and runs and the compiler exclude each other, so that no run takes that memory. Without a limit there is no cost.
 
-A container's limit is another: the system gives the memory, and ends the process when it is used. Whoever knows of such
-a limit says how much is left below it (`watch_memory`).
+In a container, allocations succeed and the system kills the process when it uses the memory: `watch_memory` sets a
+function that returns the memory left below the container's limit.
 """
 
 import mmap
@@ -31,7 +31,7 @@ MemoryLeft = Callable[[], int | None]
 
 
 class _Watch:
-    """What tells how much memory is left.
+    """The source of the memory left.
 
     Attributes:
         left: set by `watch_memory`.
@@ -41,9 +41,9 @@ class _Watch:
 
 
 def watch_memory(left: MemoryLeft | None) -> None:
-    """Have the compiler ask how much memory is left below the limit of a container, before each use of LLVM.
+    """Have the compiler check the memory left below a container's limit, before each use of LLVM.
 
-    Where it is too little, numpy layers run in place of a program, which is compiled later.
+    If it is too little, the reference implementation runs, and the program is compiled later.
 
     Args:
         left: returns bytes, None where there is no limit; called by any thread, once for each kernel. None ends the
@@ -73,7 +73,7 @@ class CompilationLock:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Enclose a run. Not for a thread that holds the lock already."""
+        """Hold the lock for a run. Not reentrant."""
         with self._changed:
             while self._compiling:
                 self._changed.wait()
@@ -87,7 +87,7 @@ class CompilationLock:
 
     @contextmanager
     def compile(self) -> Iterator[None]:
-        """Enclose a use of LLVM. Not for a thread that holds the lock already, nor for two threads at once.
+        """Hold the lock for a use of LLVM. Not reentrant, and for one thread at a time.
 
         Raises:
             MemoryError: less than `COMPILER_BYTES` are free.
@@ -128,7 +128,7 @@ def compilation_lock() -> CompilationLock | None:
 
 
 def using_llvm() -> AbstractContextManager[None]:
-    """Enclose a use of LLVM.
+    """Guard a use of LLVM.
 
     Raises:
         MemoryError: memory is limited, and too little is left.

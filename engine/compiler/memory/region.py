@@ -1,4 +1,4 @@
-"""What a kernel touches of its arguments, and the check that each argument has all of it.
+"""Accessed regions of a kernel's arguments, and their bounds check.
 
 Every kernel states the regions of its arguments. A program is assembled only of calls whose views have every element
 of these regions: so a kernel that expects padding cannot be given a tensor without, nor one whose channels lie apart.
@@ -51,7 +51,7 @@ class Region:
 
 
 def line(size: int, is_written: bool = False) -> Region:
-    """Return the region of elements that lie side by side."""
+    """Return the region of elements that are contiguous."""
     return Region((size,), (1,), is_written)
 
 
@@ -63,7 +63,7 @@ def pixels(
     is_written: bool = False,
     order: tuple[int, ...] = IMAGE,
 ) -> Region:
-    """Return the region of images whose channels lie side by side.
+    """Return the region of images whose channels are contiguous.
 
     Args:
         images: batch.
@@ -191,7 +191,7 @@ def _lattice(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, in
 
 
 def _may_meet(one: Region, view: View, other: Region, there: View) -> bool:
-    """Whether two regions of one buffer may have an element in common; True where that cannot be told.
+    """Whether two regions of one buffer may have an element in common; True if unknown.
 
     They have none if one ends before the other begins, or if that is so within every period of a stride that all
     larger strides are multiples of: parts of a whole side by side, or its even and its odd places.

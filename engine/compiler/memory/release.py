@@ -33,9 +33,9 @@ def make_room_for_compiler() -> None:
 
 
 def release_file_pages() -> None:
-    """Drop the pages of all libraries and mapped weights; what is still needed of them comes back by itself.
+    """Drop the pages of all libraries and mapped weights; pages that are still needed are faulted in again.
 
-    Some 15 MB, that importing took, and the weights of models that nobody asks. Does nothing but on Linux.
+    Some 15 MB, used by imports, and the weights of idle models. Linux only.
     """
     _drop(_pages_of(""))
     let_go_of_all()
@@ -56,7 +56,7 @@ def _drop(pages: Iterable[tuple[int, int]]) -> None:
 
 @lru_cache(maxsize=1)
 def _compiler_pages() -> Sequence[tuple[int, int]]:
-    """Return what may be dropped of LLVM's file, once that is loaded: it stays there, and nobody can write to it.
+    """Return what may be dropped of LLVM's file, once that is loaded: it stays mapped, and is read-only.
 
     To look it up takes longer than to link a program.
     """
@@ -66,7 +66,7 @@ def _compiler_pages() -> Sequence[tuple[int, int]]:
 def _pages_of(library: str) -> Sequence[tuple[int, int]]:
     try:
         maps = _MAPS.read_text("utf-8", "backslashreplace")  # names of files need not be UTF-8
-    except OSError:  # there is none, or it is kept from us
+    except OSError:  # missing or unreadable
         return []
     return list(unchanged_pages(maps, library))
 

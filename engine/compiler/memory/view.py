@@ -1,4 +1,4 @@
-"""Where a tensor lies: strided views over buffers, as numpy has them."""
+"""Strided views over buffers, as in numpy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class BufferKind(Enum):
     CONSTANT = "constant"
     """The plan's: weights, and tensors that no input changes."""
     VALUE = "value"
-    """An array that exists before a kernel reads it: an input, or what a numpy layer gave."""
+    """An array that exists before a kernel reads it: an input, or the output of a numpy layer."""
     OUTPUT = "output"
     """An array that a run leaves behind."""
 
@@ -28,7 +28,7 @@ class Buffer:
     Attributes:
         kind: whose it is.
         size: elements.
-        load: gives a constant's elements; asked once the kernels are compiled.
+        load: returns a constant's elements; called once the kernels are compiled.
         slot: of a VALUE or OUTPUT, the operand's slot.
     """
 

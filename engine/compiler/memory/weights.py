@@ -18,11 +18,11 @@ _AT_ONCE = 4
 
 
 class Packing(Protocol):
-    """A kernel that wants its weights in an order of its own."""
+    """A kernel with a weight layout of its own."""
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order depends on: kernels of equal layout may share packed weights."""
+        """The weight layout: kernels of equal layout may share packed weights."""
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
@@ -38,7 +38,7 @@ class PackedArrays(NamedTuple):
     Attributes:
         weight: the weights.
         bias: the bias.
-        digest: tells their bytes from all others; None where it was not computed.
+        digest: digest of their bytes; None if not computed.
     """
 
     weight: Array
@@ -47,26 +47,26 @@ class PackedArrays(NamedTuple):
 
 
 class WeightCache(Protocol):
-    """Where packed weights are kept for later processes."""
+    """Weight cache: packed weights on disk."""
 
     def key(self, kernel: Packing, weight: Array, bias: Array | None) -> str | None:
-        """Return the key of weights and bias, packed for a kernel; None where they are not kept."""
+        """Return the key of weights and bias, packed for a kernel; None if they are not cached."""
 
     def load(self, key: str) -> PackedArrays | None:
-        """Return what is kept for a key, or None."""
+        """Return the cached weights of a key, or None."""
 
     def save(self, key: str, weight: Array, bias: Array) -> PackedArrays:
-        """Keep packed weights and bias, if that is possible."""
+        """Store packed weights and bias, if possible."""
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class PackedWeights:
-    """Weights and bias of one operator, packed when they are first asked for. Safe to use from any thread.
+    """Weights and bias of one operator, packed at first use. Thread-safe.
 
     Attributes:
-        kernel: what knows the order.
-        source: weight and bias as the model has them; let go of once they are packed.
-        cache: where they are looked for before they are packed, and kept; None for nowhere.
+        kernel: the kernel that defines the layout.
+        source: weight and bias of the model; released once they are packed.
+        cache: the weight cache; None for no cache.
     """
 
     kernel: Packing
@@ -86,11 +86,11 @@ class PackedWeights:
 
     @property
     def digest(self) -> str | None:
-        """What tells the packed bytes from all others; None where it was not computed."""
+        """Digest of the packed bytes; None if not computed."""
         return self._pack().digest
 
     def fetch(self) -> None:
-        """Take what is kept of them, if anything is; packs nothing, and leaves the interpreter to others meanwhile."""
+        """Load the cached weights, if any; packs nothing, and releases the GIL meanwhile."""
         with self._lock:
             if self._key is not None or self.cache is None or self.source is None:
                 return
@@ -126,7 +126,7 @@ class PackedWeights:
 
 
 def fetch_side_by_side(weights: Iterable[PackedWeights]) -> None:
-    """Take what is kept of weights: for those of large models, that is most of a start that compiles nothing."""
+    """Load cached weights: for large models, most of a start from the caches."""
     wanted = [each for each in weights if each.source is not None and each.source[0].nbytes >= _FETCHED_BYTES]
     if len(wanted) > 1:
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="weights") as threads:
@@ -137,7 +137,7 @@ class PackedStore(WeakValueDictionary[tuple[object, ...], PackedWeights]):
     """Operator and layout -> its weights, shared by the programs of a graph as long as one of them needs them.
 
     Args:
-        cache: where they are kept for later processes; None for nowhere.
+        cache: the weight cache; None for no cache.
     """
 
     def __init__(self, cache: WeightCache | None = None) -> None:

@@ -22,7 +22,7 @@ _RANK = 4
 
 
 def keep_bf16(graph: LoweredGraph, rounds: Callable[[Node], bool]) -> None:
-    """Mark the images that are stored in pairs of bfloat16; see `Tensor.is_bf16`.
+    """Choose the images that are stored in pairs of bfloat16; see `Tensor.is_bf16`.
 
     To be called after fusion: then it is known what each kernel computes before it stores.
 

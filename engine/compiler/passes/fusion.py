@@ -1,4 +1,4 @@
-"""Fusion: pointwise work moves into the node that computes what it works on, so that nothing is written in between.
+"""Fusion of pointwise operators into the node that computes their operand, without an intermediate tensor.
 
 So do zeros around an image move into the convolutions that read it.
 """
@@ -50,7 +50,7 @@ def fuse(graph: LoweredGraph, folds_scales: bool = True) -> None:
 
 
 def _fold_margins(node: Pad, leaving: Collection[Tensor]) -> bool:
-    """Make zeros around an image the padding of the convolutions that alone read it; tells whether it could."""
+    """Make zeros around an image the padding of the convolutions that alone read it; returns whether it could."""
     is_zeros = node.mode == "constant" and node.value.value == 0 and min(map(min, node.margins)) >= 0
     users = [user for user in node.output.users if isinstance(user, Convolution)]
     is_shared = node.output.is_kept or node.output in leaving or len(users) != len(node.output.users)
@@ -99,7 +99,7 @@ def _may_take(producer: EpilogueNode, node: Pointwise, via: Tensor) -> bool:
 
 
 def spreads(shape: tuple[int, ...], over: tuple[int, ...], channel_axis: int) -> bool:
-    """Tell whether a tensor spreads over another as an epilogue's operand: in full, per channel, or as one number."""
+    """Return whether a tensor spreads over another as an epilogue's operand: in full, per channel, or as one number."""
     padded = (1,) * (len(over) - len(shape)) + shape
     if padded == over or all(extent == 1 for extent in padded):
         return True
@@ -131,7 +131,7 @@ def _take_place(producer: EpilogueNode, node: Pointwise) -> None:
 
 
 def _fold_affine(producer: EpilogueNode, node: Pointwise) -> bool:
-    """Fold multiplication and addition by constants per channel into weights and bias; tells whether it could."""
+    """Fold multiplication and addition by constants per channel into weights and bias; returns whether it could."""
     if not isinstance(producer, Convolution | Linear) or producer.epilogue != Leaf(0):
         return False
     factors = _affine(node, producer)

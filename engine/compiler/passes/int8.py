@@ -1,4 +1,4 @@
-"""Integers in place of float32: kernels store and read them themselves, and what nobody reads any more is left out."""
+"""Integers instead of float32: kernels store and read them directly, and unread tensors are removed."""
 
 from collections.abc import Collection
 
@@ -16,7 +16,7 @@ from engine.compiler.graph import (
 
 
 def keep_int8(graph: LoweredGraph) -> None:
-    """Let kernels read and store integers where they can, and leave out conversions that nobody needs.
+    """Let kernels read and store integers where they can, and remove unused conversions.
 
     To be called after fusion: then it is known what each kernel computes before it stores.
     """
@@ -55,7 +55,7 @@ def _is_needed(tensor: Tensor, leaving: Collection[Tensor]) -> bool:
 
 
 def _may_store(node: Quantize, leaving: Collection[Tensor]) -> bool:
-    """Whether the node that computes a tensor can store its integers, as nobody reads the tensor itself."""
+    """Whether the node that computes a tensor can store its integers, as the tensor itself is unread."""
     (tensor,) = node.inputs
     is_own = tensor.users == [node] and not tensor.is_kept and tensor not in leaving
     return is_own and isinstance(tensor.node, Int8Convolution) and _has_whole_words(tensor.node)

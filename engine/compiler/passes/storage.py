@@ -1,4 +1,4 @@
-"""Decides where every tensor lies: channels-last for images, row by row for all else, parts of a whole in place."""
+"""Memory formats of tensors: channels-last for images, row-major otherwise, parts of a whole in place."""
 
 from collections.abc import Iterator, Mapping
 
@@ -254,7 +254,7 @@ def _arena(tensor: Tensor) -> Buffer:
 
 
 def _is_vector(view: View) -> bool:
-    """Whether a tensor's elements lie side by side along its only axis: it has them in any order of its axes."""
+    """Whether a tensor's elements are contiguous along its only axis: it has them in any order of its axes."""
     strides = [stride for extent, stride in zip(view.shape, view.strides, strict=True) if extent > 1]
     return not strides or strides == [1]
 

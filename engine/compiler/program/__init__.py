@@ -1,1 +1,1 @@
-"""Compiled programs: how they are made, kept, verified, run, observed and traced."""
+"""Compiled programs: compilation, cache, verification, execution, observation and traces."""

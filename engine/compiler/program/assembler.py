@@ -1,4 +1,4 @@
-"""Makes a program of a plan: lowers and fuses it, chooses kernels, lays out memory, packs weights."""
+"""Compilation of a plan to a program: lowering, fusion, kernel selection, memory layout, packed weights."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -55,11 +55,11 @@ def compile_plan(
     Args:
         plan: the plan.
         leaving: slots that leave the graph.
-        target: what to compile for.
+        target: the compilation target.
         threads: threads that share a run.
         packed: weights that other programs of the graph packed; gets those that this one does.
-        clock: asked before each operator, and before each kernel.
-        precision: what kernels may round the operands of products to, where that is faster.
+        clock: checked before each operator and each kernel.
+        precision: lowest precision of matrix products, used where it is faster.
 
     Raises:
         CompileError: the compiler failed at an operator.
@@ -80,16 +80,16 @@ def assembling(
     Args:
         plan: the plan.
         leaving: slots that leave the graph.
-        selector: what kernels are chosen for; that of each node is a copy.
-        clock: asked before each operator, and before each kernel.
+        selector: options of kernel selection; that of each node is a copy.
+        clock: checked before each operator and each kernel.
 
     Raises:
         CompileError, BuildTimeoutError: as `compile_plan`.
     """
-    graph = make_graph(plan, leaving, RULES, clock, selector.is_open, selector.claims)
+    graph = make_graph(plan, leaving, RULES, clock, selector.is_dynamic, selector.claims)
     fuse(graph, folds_scales=selector.precision in (Precision.F32, Precision.INT8))
     keep_int8(graph)
-    if not selector.is_open:
+    if not selector.is_dynamic:
         keep_bf16(graph, partial(rounds_operands, selector))
     place(graph)
     try:
@@ -106,7 +106,7 @@ class _Use:
 
 @dataclass(slots=True)
 class Assembler:
-    """Chooses the kernels of a graph's nodes, and says where their arguments lie; see `assembling`."""
+    """Selects the kernels of a graph's nodes, and the memory of their arguments; see `assembling`."""
 
     plan: Plan
     graph: LoweredGraph
@@ -182,7 +182,7 @@ class Assembler:
                     made.content()
         codes = cache.link([call.kernel for call, _ in self.calls], started, self.selector.target)
         runner()
-        # weights are packed when the compiler has let go of its memory: never are both held at once
+        # weights are packed after the compiler has freed its memory, so that the two never add up
         release_compiler_memory()
         return codes
 
@@ -195,7 +195,7 @@ class Assembler:
         return at_operator(operator.type, operator.name, "cannot be compiled", CompileError)
 
     def _extend_segment(self) -> None:
-        """Let the call that comes next run in one go with those before it, if numpy did nothing in between."""
+        """Append the next call to the current segment, if no numpy layer ran in between."""
         if not self.instructions or isinstance(self.instructions[-1], NumpyStep):
             self.instructions.append([])
         current = self.instructions[-1]

@@ -1,4 +1,4 @@
-"""Compiles programs beside runs: one at a time, on a thread of its own, in fair order among graphs."""
+"""Background compilation: one program at a time, on one thread, in fair order among graphs."""
 
 import logging
 import threading
@@ -16,47 +16,47 @@ _lock = threading.Lock()
 
 
 class Backlog(Protocol):
-    """What is to be compiled for one graph."""
+    """Compile queue of one graph."""
 
     def next(self) -> Callable[[], object] | None:
-        """Return what to do next; None where nothing is worth it."""
+        """Return the next task; None if there is none."""
 
     def __hash__(self) -> int: ...
 
 
-class _Turns:
-    """Backlogs with the seconds that were spent on each, and whether the thread is at work on one."""
+class _Schedule:
+    """Compile queues with the seconds spent on each, and whether the thread is busy."""
 
     def __init__(self) -> None:
         self.spent: WeakKeyDictionary[Backlog, float] = WeakKeyDictionary()
         self.is_busy = False
 
 
-_turns = _Turns()
+_schedule = _Schedule()
 
 
-def compile_beside(backlog: Backlog) -> None:
-    """Have a graph's backlog worked off on the compiler's thread, in turns with those of other graphs.
+def compile_in_background(backlog: Backlog) -> None:
+    """Process a graph's compile queue on the compiler's thread, round-robin with those of other graphs.
 
-    Nobody waits for it: what it raises is logged. Nothing is done where the system has no memory for the thread.
+    The call does not wait; errors are logged. Nothing is done if the thread cannot be started.
     """
     with _lock:
-        _turns.spent.setdefault(backlog, min(_turns.spent.values(), default=0.0))
-        if _turns.is_busy:
+        _schedule.spent.setdefault(backlog, min(_schedule.spent.values(), default=0.0))
+        if _schedule.is_busy:
             return
-        _turns.is_busy = True
-    _start_turn()
+        _schedule.is_busy = True
+    _submit_next()
 
 
-def _start_turn() -> None:
+def _submit_next() -> None:
     try:
-        _thread().submit(_take_turn).add_done_callback(_tell)
-    except RuntimeError:  # the thread cannot be started, or the interpreter ends
+        _thread().submit(_run_next).add_done_callback(_log_failure)
+    except RuntimeError:  # the thread cannot be started, or Python is shutting down
         with _lock:
-            _turns.is_busy = False
+            _schedule.is_busy = False
 
 
-def _take_turn() -> None:
+def _run_next() -> None:
     work = None
     try:
         backlog, work = _choose()
@@ -65,17 +65,17 @@ def _take_turn() -> None:
                 _time(backlog, work)
     finally:
         if work is not None:
-            _start_turn()
+            _submit_next()
 
 
 def _choose() -> tuple[Backlog | None, Callable[[], object] | None]:
-    """Return the backlog that least was spent on, of those with something to do, and that; else note that all rest."""
+    """Return the queue with the least time spent that has a task, and the task; without any, the thread is idle."""
     with _lock:
-        _turns.is_busy = False  # also where memory is too short to choose
-        for backlog, _ in sorted(_turns.spent.items(), key=lambda item: item[1]):
+        _schedule.is_busy = False  # also after a MemoryError below
+        for backlog, _ in sorted(_schedule.spent.items(), key=lambda item: item[1]):
             work = backlog.next()
             if work is not None:
-                _turns.is_busy = True
+                _schedule.is_busy = True
                 return backlog, work
     return None, None
 
@@ -86,17 +86,17 @@ def _time(backlog: Backlog, work: Callable[[], object]) -> None:
         work()
     finally:
         with _lock:
-            _turns.spent[backlog] = _turns.spent.get(backlog, 0.0) + perf_counter() - started
+            _schedule.spent[backlog] = _schedule.spent.get(backlog, 0.0) + perf_counter() - started
 
 
-def _tell(future: Future[None]) -> None:
+def _log_failure(future: Future[None]) -> None:
     error = None if future.cancelled() else future.exception()
     if isinstance(error, MemoryError):
         _logger.warning(
-            "a program is not compiled, as memory is short; the numpy layers run in its place: %s", error
+            "out of memory: a program is not compiled, the reference implementation runs instead: %s", error
         )
     elif error is not None:
-        _logger.error("a program could not be compiled beside the runs", exc_info=error)
+        _logger.error("background compilation of a program failed", exc_info=error)
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Tells which programs may be used: compares them with the numpy layers, or recalls that another process did."""
+"""Verification of programs against the reference implementation, with a cache shared by processes."""
 
 import logging
 from collections.abc import Sequence
@@ -15,34 +15,39 @@ _logger = logging.getLogger(__name__)
 
 
 class Checker:
-    """Checks the programs of one graph, and keeps what came of it.
+    """Verifies the programs of one graph, and records the results.
 
     Args:
         names: operand names of the graph's inputs.
         leaving: names of the operands that leave the graph.
-        verifies: whether programs are compared with the numpy layers at all.
-        marks: tell which programs were compared before, by another process, and need not be again; None for none.
+        verifies: whether programs are compared with the reference implementation at all.
+        verification_cache: programs that an earlier process verified; None for no cache.
 
     Attributes:
-        verification: what came of it so far.
+        verification: the results so far.
     """
 
     def __init__(
-        self, names: Sequence[str], leaving: Sequence[str], *, verifies: bool, marks: VerificationCache | None
+        self,
+        names: Sequence[str],
+        leaving: Sequence[str],
+        *,
+        verifies: bool,
+        verification_cache: VerificationCache | None,
     ) -> None:
         self._names = tuple(names)
         self._leaving = tuple(leaving)
         self._verifies = verifies
-        self._marks = marks
+        self._cache = verification_cache
         self.verification = Verification()
 
     def passes(self, program: Program, inputs: InputSpecs) -> bool:
-        """Tell whether a program for such inputs may be used; where it may not, that is noted and logged."""
+        """Return whether a program for such inputs may be used; a refusal is recorded and logged."""
         if not self._verifies:
             return True
-        mark = None if self._marks is None else self._marks.of(program, inputs)
+        key = None if self._cache is None else self._cache.key(program, inputs)
         known = self.verification
-        if self._marks is not None and mark is not None and self._marks.is_set(mark):
+        if self._cache is not None and key is not None and self._cache.contains(key):
             self.verification = replace(known, recalled=known.recalled + 1)
             return True
         verdict = verify(program, inputs, self._names, self._leaving)
@@ -56,13 +61,15 @@ class Checker:
         if verdict.refusal is not None:
             self.refuse(verdict.refusal)
             return False
-        if self._marks is not None and mark is not None and verdict.is_checked:
-            self._marks.set(mark)
+        if self._cache is not None and key is not None and verdict.is_checked:
+            self._cache.add(key)
         return True
 
     def refuse(self, refusal: Refusal) -> None:
-        """Note that a program is not used, and why."""
+        """Record that a program is not used, and why."""
         known = self.verification
         kept = (*known.refused, refusal)[-REFUSALS_KEPT:]
         self.verification = replace(known, refused=kept, refused_count=known.refused_count + 1)
-        _logger.warning("a compiled program is not used, the numpy layers run in its place: %s", refusal)
+        _logger.warning(
+            "a compiled program is not used, the reference implementation runs instead: %s", refusal
+        )

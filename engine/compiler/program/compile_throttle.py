@@ -1,4 +1,4 @@
-"""Has the compiler give way to the runs of numpy layers that stand in for its programs: both need the interpreter."""
+"""Compile throttle: the compiler waits for fallback runs, since both need the GIL."""
 
 import threading
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from time import perf_counter
 
 from engine.build_clock import BuildClock
 
-PATIENCE = 4.0
-"""How many times as long as it worked the compiler waits for runs to end, so that it comes to an end itself."""
+WAIT_FACTOR = 4.0
+"""Maximum wait for runs, as a multiple of the compiler's own working time, so that compilation finishes."""
 _LONGEST = 0.5
-"""Seconds that it waits at most each time: a long run leaves the interpreter to others meanwhile."""
+"""Maximum wait in seconds: a long run releases the GIL meanwhile."""
 
 
 class CompileThrottle:
-    """Counts runs, which never wait, and has the compiler wait while there are any, for a limited time.
+    """Counts active runs, which never wait; the compiler waits while there are any, for a limited time.
 
     Attributes:
         waited: seconds that the compiler has waited so far.
@@ -28,7 +28,7 @@ class CompileThrottle:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Enclose a run that the compiler gives way to."""
+        """Count a run that the compiler waits for."""
         with self._changed:
             self._running += 1
         try:
@@ -39,10 +39,10 @@ class CompileThrottle:
                 if not self._running:
                     self._changed.notify_all()
 
-    def give_way(self) -> float:
-        """Wait until no run is under way, or for as long as is fair; returns the seconds waited."""
+    def wait_for_runs(self) -> float:
+        """Wait until no run is active, at most for the limit; returns the seconds waited."""
         started = perf_counter()
-        longest = min(_LONGEST, PATIENCE * (started - self._worked_since))
+        longest = min(_LONGEST, WAIT_FACTOR * (started - self._worked_since))
         with self._changed:
             self._changed.wait_for(lambda: not self._running, longest)
         self._worked_since = perf_counter()
@@ -51,22 +51,22 @@ class CompileThrottle:
 
 
 class ThrottledClock(BuildClock):
-    """A clock that has the compiler give way wherever it is asked; the time waited does not count.
+    """A build clock that waits for runs at every check; the wait does not count.
 
     Args:
         seconds, doing: as for `BuildClock`.
-        pace: what to give way to.
+        throttle: the throttle of the process.
     """
 
-    def __init__(self, seconds: float | None, doing: str, pace: CompileThrottle) -> None:
+    def __init__(self, seconds: float | None, doing: str, throttle: CompileThrottle) -> None:
         super().__init__(seconds, doing)
-        self._pace = pace
+        self._throttle = throttle
 
     def check(self, type: str, name: str) -> None:
-        """Give way, and check that there is time for an operator; see `BuildClock.check`."""
-        self.waited += self._pace.give_way()
+        """Wait for runs, and check that there is time for an operator; see `BuildClock.check`."""
+        self.waited += self._throttle.wait_for_runs()
         super().check(type, name)
 
 
-pace = CompileThrottle()
-"""That of this process: all graphs share the interpreter."""
+compile_throttle = CompileThrottle()
+"""The throttle of this process: all graphs share the GIL."""

@@ -28,12 +28,12 @@ LEAST_LENGTH = 2
 _SAMPLES_WANTED = LEAST_SAMPLES + 1
 
 PlanAt = Callable[[int], Plan]
-"""Makes the plan for inputs of a length; raises KuiperError where the model does not take it."""
+"""Returns the plan for inputs of a length; raises KuiperError if the model does not support it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DynamicProgram:
-    """What makes the program for each length.
+    """A dynamic-shape program, which instantiates a program for each length.
 
     Attributes:
         part: gives the builder.
@@ -87,8 +87,8 @@ def dynamic_program(
     Args:
         plan_at: makes plans.
         leaving: names of the operands that leave the graph.
-        selector: what kernels are chosen for.
-        clock: asked before each operator, and before each kernel.
+        selector: options of kernel selection.
+        clock: checked before each operator and each kernel.
 
     Raises:
         MisfitError: there is none for this model.
@@ -96,7 +96,7 @@ def dynamic_program(
     """
     try:
         return _built(plan_at, leaving, selector, clock)
-    except MisfitError:  # what is claimed of lengths may be no polynomial
+    except MisfitError:  # claims about lengths may be no polynomials
         return _built(plan_at, leaving, replace(selector, claims=False), clock)
 
 
@@ -125,7 +125,7 @@ def _plans(plan_at: PlanAt) -> Iterator[tuple[int, Plan]]:
     for length in SAMPLES:
         try:
             yield length, plan_at(length)
-        except KuiperError:  # it is too long for the model, say
+        except KuiperError:  # for example too long for the model
             continue
 
 
@@ -142,11 +142,11 @@ def _looks(views: Sequence[View]) -> Iterator[object]:
 
 
 def _check_shapes(builder: ProgramBuilder, plan: Plan) -> None:
-    """Check that tensors have the shapes that the plan tells, and scalars their values.
+    """Check tensors against the shapes of the plan, and scalars against its values.
 
     Raises:
         MisfitError: one has another.
-        RegionError: a kernel could touch what is no part of an input or output.
+        RegionError: a kernel could touch memory outside an input or output.
     """
     specs = {slot: plan.specs.get(name) for name, slot in plan.slots.items()}
     for slot, seen in builder.observables.by_slot.items():

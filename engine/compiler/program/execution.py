@@ -47,10 +47,10 @@ class NativeRun:
     """A run in progress.
 
     Args:
-        program: what to run.
+        program: the program.
         stop: called before each layer.
         is_timed: whether timestamps are recorded.
-        max_bytes: how much the results of a layer whose shapes only the run tells may take.
+        max_bytes: maximum bytes of the results of a layer whose output shapes are known only at run time.
         watch: observes what the run computes.
 
     Attributes:
@@ -81,7 +81,7 @@ class NativeRun:
 
         Raises:
             LayerError: a layer cannot run on what reached it.
-            RunStoppedError: the stop check asked for it.
+            RunStoppedError: the stop check stopped the run.
         """
         slots = self._program.plan.slots
         for name, array in inputs.items():
@@ -234,20 +234,20 @@ class NativeRun:
 
 
 def _array(view: View, memory: Array) -> Array:
-    """Return a tensor as an array that nothing may write to."""
+    """Return a tensor as a read-only array."""
     steps = tuple(stride * WORD for stride in view.strides)
     return np.lib.stride_tricks.as_strided(memory[view.offset :], view.shape, steps, writeable=False)
 
 
 def _real(words: Array, scale: TensorScale, channels: int) -> Array:
-    """Return the float32 numbers that integers stand for, four channels to an element of axis 1."""
+    """Dequantize integers, four channels to an element of axis 1, to float32."""
     last = np.ascontiguousarray(np.moveaxis(words, 1, -1))
     integers = last.view(np.uint8)[..., :channels]
     return np.moveaxis(scale.real(integers), -1, 1)
 
 
 def _numbers_of_pairs(words: Array) -> Array:
-    """Return the float32 numbers that pairs of bfloat16 stand for, two channels to an element of axis 1."""
+    """Convert pairs of bfloat16, two channels to an element of axis 1, to float32."""
     last = np.ascontiguousarray(np.moveaxis(words, 1, -1))
     return np.moveaxis((last.view(np.uint16).astype(np.uint32) << 16).view(np.float32), -1, 1)
 

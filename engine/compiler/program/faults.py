@@ -1,4 +1,4 @@
-"""Errors that a mistake in the compiler raises: they are reported, and numpy layers run instead of the program."""
+"""Errors raised by compiler bugs: they are reported, and the reference implementation runs instead."""
 
 from engine.compiler.memory.region import RegionError
 from engine.errors import BuildTimeoutError, CompileError

@@ -1,4 +1,4 @@
-"""Which shapes runs had that nothing is compiled for, and which of them is worth compiling first."""
+"""Hotness counter of input shapes without a program, which chooses the next one to compile."""
 
 import threading
 from collections import OrderedDict
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from engine.executor import InputSpecs
 
 MOST_SHAPES = 256
-"""Shapes that are remembered, the latest: a client may send any number of them."""
+"""Maximum counted shapes (LRU): a client may send any number of them."""
 LEAST_RUNS = 2
-"""Runs before a shape is compiled: most that came once do not come again."""
+"""Minimum runs before a shape is compiled: most shapes occur only once."""
 PAYBACK_FACTOR = 1000.0
-"""How many times as much as so far numpy is expected to be spared: compiling may take so many times its time."""
+"""Maximum compile time as a multiple of the reference implementation's time on the shape so far."""
 
 
 @dataclass(slots=True)
@@ -21,10 +21,10 @@ class _Shape:
 
 
 class Hotness:
-    """What numpy layers did for runs on shapes that nothing is compiled for. Safe to use from any thread.
+    """Runs and seconds of the reference implementation by shape, for shapes without a program. Thread-safe.
 
-    How often a shape will come is not known. It is expected to come as often again as it came so far, times
-    `PAYBACK_FACTOR`, since compiling it takes only what the processor has to spare.
+    A shape is expected to recur as often as so far, times `PAYBACK_FACTOR`, since compilation uses only idle processor
+    time.
     """
 
     def __init__(self) -> None:
@@ -32,12 +32,12 @@ class Hotness:
         self._lock = threading.Lock()
 
     def note(self, inputs: InputSpecs, seconds: float, cost: float) -> bool:
-        """Count a run of numpy layers; returns whether its shape is worth compiling by now.
+        """Count a run of the reference implementation; returns whether its shape is hot.
 
         Args:
             inputs: shape and dtype of each input.
-            seconds: what the run took.
-            cost: seconds that compiling is expected to take.
+            seconds: duration of the run.
+            cost: expected compile time in seconds.
         """
         with self._lock:
             shape = self._shapes.setdefault(inputs, _Shape())
@@ -46,32 +46,32 @@ class Hotness:
             self._shapes.move_to_end(inputs)
             if len(self._shapes) > MOST_SHAPES:
                 self._shapes.popitem(last=False)
-            return _is_worth(shape, cost)
+            return _is_hot(shape, cost)
 
     def forget(self, inputs: InputSpecs) -> None:
-        """Forget a shape, as it is compiled."""
+        """Remove a shape whose program is being compiled."""
         with self._lock:
             self._shapes.pop(inputs, None)
 
-    def best(self, cost: float) -> InputSpecs | None:
-        """Return the shape that numpy spent most on, of those that are worth compiling; None where none is.
+    def hottest(self, cost: float) -> InputSpecs | None:
+        """Return the hottest shape; None if none is hot.
 
         Args:
-            cost: seconds that compiling one is expected to take.
+            cost: expected compile time in seconds.
         """
         with self._lock:
-            worth = [(shape.seconds, inputs) for inputs, shape in self._worth(cost)]
-        return max(worth, key=lambda pair: pair[0])[1] if worth else None
+            hot = [(shape.seconds, inputs) for inputs, shape in self._hot(cost)]
+        return max(hot, key=lambda pair: pair[0])[1] if hot else None
 
     def count(self, cost: float) -> tuple[int, int]:
-        """Return how many shapes are worth compiling, and how many are not so far."""
+        """Return the number of hot shapes, and of the others."""
         with self._lock:
-            waiting = len(self._worth(cost))
+            waiting = len(self._hot(cost))
             return waiting, len(self._shapes) - waiting
 
-    def _worth(self, cost: float) -> list[tuple[InputSpecs, _Shape]]:
-        return [(inputs, shape) for inputs, shape in self._shapes.items() if _is_worth(shape, cost)]
+    def _hot(self, cost: float) -> list[tuple[InputSpecs, _Shape]]:
+        return [(inputs, shape) for inputs, shape in self._shapes.items() if _is_hot(shape, cost)]
 
 
-def _is_worth(shape: _Shape, cost: float) -> bool:
+def _is_hot(shape: _Shape, cost: float) -> bool:
     return shape.runs >= LEAST_RUNS and shape.seconds * PAYBACK_FACTOR >= cost

@@ -1,8 +1,8 @@
-"""What several objects of one structure have in common, and how the integers in them follow from a size.
+"""Polynomial interpolation of the integers in several objects of one structure, by a size.
 
-Drafts of a model's program for inputs of several lengths differ in integers only: extents, strides, offsets. These are
-sums of products of extents, so at most squares of the length here. Three samples give the polynomial of each; further
-ones prove it. Whatever else differs has no place in a program for all lengths.
+The builders of a model's program for inputs of several lengths differ in integers only: extents, strides, offsets.
+These are sums of products of extents, so at most squares of the length here. Three samples give the polynomial of each;
+further ones prove it. Whatever else differs has no place in a program for all lengths.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ LEAST_SAMPLES = 4
 """Objects that are needed: three for a square, and one to prove it."""
 
 Made: TypeAlias = dict[int, Any]
-"""What was made of parts, by their identity: what is shared stays shared."""
+"""Results by the identity of their parts, so that shared parts stay shared."""
 
 
 class MisfitError(Exception):
@@ -46,7 +46,7 @@ class Polynomial:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Same:
-    """What does not depend on the size."""
+    """A part that does not depend on the size."""
 
     value: Any
 
@@ -58,7 +58,7 @@ class Same:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Composed:
-    """What is made of parts.
+    """An object with parts.
 
     Attributes:
         make: makes it of its parts.
@@ -84,7 +84,7 @@ def interpolate(samples: Sequence[Any], sizes: Sequence[int]) -> Part:
 
     Args:
         samples: the objects, `LEAST_SAMPLES` at least.
-        sizes: what they were made for, all different.
+        sizes: the sizes of the samples, all different.
 
     Raises:
         MisfitError: they differ in more than integers that follow from the size.
@@ -159,7 +159,7 @@ class _Interpolation:
 
     def _buffer(self, values: tuple[Buffer, ...]) -> Part:
         for value in values:
-            # a buffer of one sample stands for one and the same of each other
+            # a buffer of one sample corresponds to exactly one of each other
             if self._buffers.setdefault(id(value), values) != values:
                 raise MisfitError("tensors share memory in some samples, and not in others")
         first = values[0]
@@ -196,7 +196,7 @@ def _has_bytes(value: Any, other: Any) -> bool:
 
 
 def _composed(make: Callable[[list[Any]], Any], parts: Sequence[Part], first: Any) -> Part:
-    """Return what is made of parts; the first sample itself where no part depends on the size."""
+    """Rebuild an object from parts; the first sample itself where no part depends on the size."""
     if all(isinstance(part, Same) for part in parts):
         return Same(first)
     return Composed(make, tuple(parts))

@@ -1,4 +1,4 @@
-"""Runs of programs whose work kernels do alone: nothing is left to Python but addresses and results.
+"""Runs of programs without numpy layers: Python handles only addresses and results.
 
 A run of a small model takes a hundred microseconds, so that all which is the same in each of them is found once.
 """
@@ -20,12 +20,12 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 class KernelRun:
-    """What all runs of a program have in common that neither trace nor observe. Immutable, shared by all of them.
+    """Shared state of a program's runs without trace or observation. Immutable.
 
-    It keeps what it needs of the program, and not the program: who goes with a program may hold it.
+    It references parts of the program, not the program itself, so that a weak dictionary by program may hold it.
 
     Args:
-        program: what to run.
+        program: the program.
         instruction: all that it does.
         inputs: the arrays that kernels read, by operand name.
         outputs: the arrays that leave the graph, in order.
@@ -67,11 +67,11 @@ class KernelRun:
 
         Raises:
             LayerError: an input has another shape than was planned.
-            RunStoppedError: the signal asked for it.
+            RunStoppedError: the signal stopped the run.
         """
         arena = self._arenas.take()
         try:
-            held = []  # the kernels read these, and only the table tells where they are
+            held = []  # the kernels read these by address
             for name, patch in self._inputs:
                 held.append(array := row_by_row(inputs[name]))
                 patch.fill_in(arena, array)
@@ -105,7 +105,7 @@ def kernel_run(program: Program, outputs: Sequence[str]) -> KernelRun | None:
     """Return what the runs of a program have in common; None where anything but kernels has a part in them.
 
     Args:
-        program: what to run.
+        program: the program.
         outputs: names of the operands that leave the graph, in order.
     """
     if len(program.instructions) != 1 or not isinstance(program.instructions[0], NativeSteps):

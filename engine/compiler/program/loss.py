@@ -1,4 +1,4 @@
-"""What a program that rounds operands loses against one in float32, and whether it is faster: measured on one input."""
+"""Error and speedup of a program that rounds operands, against one in float32, measured on one input."""
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
@@ -16,22 +16,22 @@ from engine.spec import TensorSpec, arrays_in
 _RUNS = 5
 
 
-def is_worth_its_loss(
+def is_within_accuracy_budget(
     rounded: Program,
     plain: Program,
     inputs: Mapping[str, TensorSpec],
     outputs: Sequence[str],
     tolerance: float,
 ) -> bool:
-    """Tell whether a program is faster than one in float32, and loses no more than is tolerated.
+    """Return whether a program is faster than one in float32, and loses no more than is tolerated.
 
-    Loss is the largest over outputs of |y - y32| / |y32|, in Euclidean norms, on the first of the made-up inputs that
-    both programs run on; time is the least of several runs, taken in turns.
+    Loss is the largest over outputs of |y - y32| / |y32|, in Euclidean norms, on the first of the synthetic inputs on
+    which both programs run; time is the minimum of several interleaved runs.
 
     Args:
         rounded: the program that rounds.
         plain: the one in float32.
-        inputs: what both were compiled for, by operand names.
+        inputs: input types of both, by operand name.
         outputs: names of the operands that leave the graph.
         tolerance: the loss that is tolerated.
     """
@@ -47,7 +47,7 @@ def is_worth_its_loss(
 
 
 def loss(outputs: Sequence[Array], exact: Sequence[Array]) -> float:
-    """Return the largest relative distance of outputs from exact ones; infinity where it is none that can be told.
+    """Return the largest relative distance of outputs from exact ones; infinity if it is undefined.
 
     Outputs that are no floating-point numbers, as indices are, count as lost where they differ at all.
     """

@@ -1,4 +1,4 @@
-"""Runs a graph's plans as compiled programs."""
+"""Executor of compiled programs."""
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 from engine.compilation import Compilation
 from engine.compiler.memory.memory_guard import compilation_lock
-from engine.compiler.program.compile_throttle import pace
+from engine.compiler.program.compile_throttle import compile_throttle
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.kernel_run import KernelRun, kernel_run
 from engine.compiler.program.observation import Records, RunObserver
@@ -29,11 +29,11 @@ class NativeExecutor:
     """Runs the compiled programs of a graph; see `engine.executor.Executor`.
 
     Args:
-        programs: compiles, verifies and keeps the programs.
-        layers: runs the numpy layers where no program can, or none is there yet.
+        programs: compiles, verifies and caches the programs.
+        layers: the reference implementation, for inputs without a program, or none yet.
         plan: makes plans.
         outputs: names of the operands that leave the graph.
-        max_run_bytes: how much the results of a layer whose shapes only the run tells may take.
+        max_run_bytes: maximum bytes of the results of a layer whose output shapes are known only at run time.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class NativeExecutor:
         self._tracers: WeakKeyDictionary[Program, Tracer] = WeakKeyDictionary()
 
     def run(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
-        """Run the program for inputs like these, or the numpy layers where there is none.
+        """Run the program for inputs like these, or the reference implementation without one.
 
-        If the run is observed, the same kernels run, and pause where a requested tensor is complete.
+        An observed run uses the same kernels, and pauses where a requested tensor is complete.
         """
         program = self._program_of(inputs, options.waits)
         if self._lock is None:
@@ -67,7 +67,7 @@ class NativeExecutor:
     def _run(self, program: Program | None, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
         if program is not None:
             return self._run_program(program, inputs, options)
-        return self._layers.run(inputs, options) if options.waits else self._run_stand_in(inputs, options)
+        return self._layers.run(inputs, options) if options.waits else self._run_fallback(inputs, options)
 
     def _run_program(self, program: Program, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
         if not program.takes(inputs):
@@ -85,18 +85,18 @@ class NativeExecutor:
         outputs = run.execute(inputs, self._outputs)
         return RunResult(outputs, self._tracer(program).trace(run, started) if level else None)
 
-    def _run_stand_in(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
-        """Run kernels in a higher precision, or else the numpy layers, in place of a program, and count that."""
+    def _run_fallback(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
+        """Run the fallback of a program, in higher precision or the reference implementation, and count the run."""
         specs = tuple(map(tensor_spec, inputs.values()))
-        program = self._programs.stand_in(specs, self._plan)
+        program = self._programs.fallback(specs, self._plan)
         started = perf_counter_ns()
         try:
-            with pace.run():
+            with compile_throttle.run():
                 if program is None:
                     result = self._layers.run(inputs, options)
                 else:
                     result = self._run_program(program, inputs, options)
-        except RunStoppedError:  # it would have taken longer still
+        except RunStoppedError:  # a lower bound of its time
             self._note_run(specs, started)
             raise
         self._note_run(specs, started)
@@ -110,27 +110,27 @@ class NativeExecutor:
 
         Raises:
             LayerError: a layer cannot run on the shapes that would reach it.
-            BuildTimeoutError: compiling takes too long; runs on such inputs use the numpy layers.
+            BuildTimeoutError: compiling takes too long; runs on such inputs use the reference implementation.
         """
         program = self._programs.find(inputs, self._plan(inputs))
-        self._programs.prepare_open(inputs, self._plan)
+        self._programs.prepare_dynamic(inputs, self._plan)
         if program is None:
-            self._programs.given_up.check(inputs)
+            self._programs.timed_out.check(inputs)
             return None
         return program.footprint
 
     def is_compiled(self, inputs: InputSpecs) -> bool:
-        """Tell whether a program for such inputs is at hand; asking counts as using it."""
+        """Return whether a program for such inputs is cached; the call counts as a use of it."""
         return self._programs.known(inputs) is not None
 
     def observable(self, inputs: InputSpecs) -> Mapping[str, str]:
-        """Tell at which operand each operand can be seen: one that a kernel keeps in registers, at its result."""
+        """Return where each operand can be observed: one that stays in registers, at its kernel's result."""
         program = self._programs.find(inputs, self._plan(inputs))
         return self._layers.observable(inputs) if program is None else program.observable
 
     @property
     def verification(self) -> Verification:
-        """What came of verification so far."""
+        """Verification results so far."""
         return self._programs.verification
 
     @property
@@ -140,7 +140,7 @@ class NativeExecutor:
 
     @property
     def compilation(self) -> Compilation:
-        """What was compiled so far, and what may be."""
+        """Numbers of compiled and waiting programs."""
         return self._programs.compilation
 
     def _program_of(self, inputs: Mapping[str, Array], waits: bool) -> Program | None:
@@ -155,8 +155,8 @@ class NativeExecutor:
         shared = self._programs.shared(specs, self._plan)
         if shared is not None or not waits:
             return shared
-        if self._programs.is_worth_opening(specs):
-            self._programs.open(specs, self._plan)
+        if self._programs.needs_dynamic(specs):
+            self._programs.create_dynamic(specs, self._plan)
             shared = self._programs.shared(specs, self._plan)
         return shared or self._programs.find(specs, self._plan(specs))
 
@@ -169,7 +169,7 @@ class NativeExecutor:
         started = perf_counter_ns()
         outputs = run.execute(inputs, self._outputs)
         missing = [name for name in watched if name not in records.seen]
-        if missing:  # they never leave a kernel's registers: only layer by layer do they come into being
+        if missing:  # they never leave a kernel's registers: only the reference implementation stores them
             kept = [name for name in capture if name in missing]
             rest = Run(program.plan, max(level, TraceLevel.ON), kept, stop, self._max_run_bytes)
             records.complete(rest.execute(inputs, self._outputs))

@@ -1,4 +1,4 @@
-"""Which tensors of a program can be observed, where they lie, and from which moment of a run on they are complete."""
+"""Observable tensors of a program: their memory, and the moment of a run at which they are complete."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class Observable:
     Attributes:
         moment: what completes it: the number of a kernel call or numpy step, in their order, or `BEFORE_ALL`. Memory
             is shared by tensors that are not alive at once, so that a tensor is sure to be there only right after it.
-        view: where it lies; None where it is a value of the run itself.
-        integers: of a tensor of 8-bit integers, what these stand for and how many channels it has; else None.
+        view: its memory; None for a value of the run itself.
+        integers: scale and number of channels of a tensor of 8-bit integers; else None.
         is_bf16: whether it is of bfloat16, two channels to an element.
     """
 
@@ -49,7 +49,7 @@ class Observable:
 
 @dataclass(frozen=True, slots=True)
 class Observables:
-    """What can be observed in the runs of a program.
+    """Observable tensors of a program's runs.
 
     Attributes:
         by_slot: slot -> where and when its value can be observed, for values that exist.
@@ -71,7 +71,7 @@ def written_by(node: Node) -> tuple[View, ...]:
 def find_observables(
     plan: Plan, graph: LoweredGraph, written: Mapping[View, int], given: Mapping[int, int]
 ) -> Observables:
-    """Tell what of a plan exists in the runs of its program.
+    """Return which operands of a plan exist in the runs of its program.
 
     Args:
         plan: the plan.
@@ -94,7 +94,7 @@ def find_observables(
 
 
 def _unmade(plan: Plan, graph: LoweredGraph) -> set[int]:
-    """Return the slots of what no run makes: lists whose members kernels give or read, results that nobody wants."""
+    """Return the slots of what no run makes: lists whose members kernels give or read, unused results."""
     steps = [step for node in graph.nodes if not isinstance(node, Fallback | Copy) for step in node.steps]
     return {slot for step in steps for slot in plan.steps[step].outputs if slot not in graph.tensors}
 

@@ -22,7 +22,7 @@ from engine.trace import OperandTrace, TraceLevel, trace_operand
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a program computed for an operand.
+    """An operand's value in a program.
 
     Attributes:
         operand: the operand's name.
@@ -42,7 +42,7 @@ class RunObserver:
         program: the program that runs.
         names: operands to observe; those that do not exist in the program's runs are skipped.
         look: gets an operand's name and value. An array may lie in the memory of the run, where the next kernel
-            overwrites it: who wants to keep it copies it.
+            overwrites it: copy it to keep it.
     """
 
     def __init__(self, program: Program, names: Collection[str], look: Callable[[str, Value], None]) -> None:
@@ -66,14 +66,14 @@ class RunObserver:
 
 
 class Records:
-    """What a caller wants to know of the operands of one run.
+    """The requested values and statistics of operands of one run.
 
     Args:
         capture: operands whose values to keep.
-        level: whether statistics of all others are wanted.
+        level: whether statistics of all others are requested.
 
     Attributes:
-        operands: operand name -> its trace, with statistics where they are wanted.
+        operands: operand name -> its trace, with statistics where requested.
     """
 
     def __init__(self, capture: Collection[str], level: TraceLevel) -> None:
@@ -90,7 +90,7 @@ class Records:
 
     @property
     def captured(self) -> dict[str, Value]:
-        """Operand name -> value, in the order in which they were asked for, quantized ones as real numbers."""
+        """Operand name -> value, in the requested order, quantized ones as real numbers."""
         return {name: self._values[name] for name in self._capture}
 
     @property
@@ -107,7 +107,7 @@ class Records:
             self.operands[name] = trace_operand(name, value, "native")
 
     def complete(self, run: RunResult) -> None:
-        """Record what a run of numpy layers gave for operands that are not recorded yet."""
+        """Record the reference implementation's results of operands that are not recorded yet."""
         layers = run.trace.layers if run.trace is not None else ()
         for operand in (operand for layer in layers for operand in layer.outputs):
             if operand.name not in self._backends:
@@ -122,13 +122,13 @@ def observe(
     """Run a program and yield what it computed for every operand that exists in its runs, in execution order.
 
     The values of all of them are held at once. An operand that is not among them never leaves the registers of the
-    kernel that computes it: `Program.observable` tells where that can be seen.
+    kernel that computes it: see `Program.observable`.
 
     Args:
         program: the program.
         inputs: operand name -> array, of the shapes that the program was compiled for.
         outputs: names of the operands that leave the graph.
-        max_run_bytes: how much the results of a layer whose shapes only the run tells may take.
+        max_run_bytes: maximum bytes of the results of a layer whose output shapes are known only at run time.
 
     Raises:
         LayerError: a layer cannot run on what reached it.

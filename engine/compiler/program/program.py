@@ -24,12 +24,12 @@ class Program:
 
     Attributes:
         plan: the plan that it was made of.
-        instructions: what a run does, in order.
-        calls: what its kernels are called on, in order.
+        instructions: instructions of a run, in order.
+        calls: kernel calls, in order.
         values: slot -> value that no input changes; None elsewhere.
         inputs: addresses that are set to the arrays in slots.
         outputs: addresses of arrays that a run leaves behind.
-        exports: slot -> where the tensor lies that numpy layers read, for those that no value of the run is.
+        exports: slot -> memory of a tensor that numpy layers read and that is no value of the run.
         dtypes: slot -> dtype that its tensor becomes where others than kernels see it, if that is not float32.
         guards: inputs of integers with the least and largest that kernels take; see `takes`.
         releases: for each instruction, the slots whose values nothing reads after it.
@@ -39,16 +39,16 @@ class Program:
         native: steps that kernels do, fused ones among them.
         folded: steps that were done at build.
         arenas: memory for runs.
-        arrangement: how the arena is used.
-        least_bytes: most bytes of tensors in use at once.
+        arrangement: layout of the arena.
+        least_bytes: peak bytes of tensors in use.
         scratch_bytes: bytes of scratch memory, in the arena after the tensors.
         threads: threads that share a run.
         offsets: buffer in the arena -> place of its first element there.
-        loads: what gave the constant arrays that kernels read; they keep packed weights for other programs, too.
-        observables: what can be observed in a run, where and when.
+        loads: loaders of the constant arrays that kernels read; they share packed weights with other programs.
+        observables: tensors that can be observed in a run, where and when.
         precisions: step -> what its kernel rounds the operands of products to; F32 for those left out.
-        roughly_known: of these, steps of several products, whose intermediate results the numpy layers do not round as
-            the kernels do.
+        roughly_known: of these, steps of several products, whose intermediate results the reference implementation does
+            not round as the kernels do.
     """
 
     plan: Plan
@@ -78,9 +78,9 @@ class Program:
     roughly_known: frozenset[int]
 
     def takes(self, inputs: Mapping[str, Array]) -> bool:
-        """Tell whether kernels may run on these inputs: integers that are used as indices are in range.
+        """Return whether kernels may run on these inputs: integers that are used as indices are in range.
 
-        Where they are not, the numpy layers run, and say what is wrong.
+        Where they are not, the reference implementation runs, and reports the error.
         """
         for name, least, largest in self.guards:
             array = inputs[name]
@@ -110,7 +110,7 @@ class Program:
 
     @property
     def footprint(self) -> Footprint:
-        """What the program takes."""
+        """The memory of the program."""
         return Footprint(
             arena_bytes=self.arrangement.size,
             least_bytes=self.least_bytes,

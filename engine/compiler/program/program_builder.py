@@ -1,4 +1,4 @@
-"""What a program will do, before its memory is laid out: calls of kernels, and numpy layers between them."""
+"""Program builder: kernel calls and numpy layers of a program before its memory layout."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,10 +34,10 @@ class ProgramBuilder:
     Attributes:
         calls: the kernel calls.
         owners: for each call, the place in the plan of the operator that its time counts for.
-        instructions: what a run does, in order: places of calls that run in one go, or a numpy layer.
+        instructions: instructions of a run, in order: indices of calls of one segment, or a numpy layer.
         uses: buffers of the arena, each with the first and the last instruction that it is in use at.
         constants: slot -> value that no input changes.
-        guards: what kernels take for granted of inputs.
+        guards: bounds of inputs that kernels assume.
         claims: pairs of integers; where the first exceeds the second, the builder is not to be used.
         exports, dtypes, releases, order, fused_into, fused, native, folded, observables, precisions, roughly_known: as
             those of `Program`.
@@ -66,8 +66,8 @@ class ProgramBuilder:
         """Lay out memory, fill the table of addresses and return the program.
 
         Args:
-            plan: what it was built for.
-            codes: gives the code of each call's kernel; asked once it is known that there is memory for a run.
+            plan: its plan.
+            codes: returns the code of each call's kernel; called after the memory of a run is checked.
             threads: threads that share a run.
 
         Raises:
@@ -143,5 +143,5 @@ class ProgramBuilder:
 
 def _check_size(size: int) -> None:
     if size > MAX_ARENA_BYTES:
-        problem = f"a program would take {size:,} bytes beside its inputs and outputs"
+        problem = f"a program needs {size:,} bytes besides its inputs and outputs"
         raise CompileError(f"{problem}; expected at most {MAX_ARENA_BYTES:,}")

@@ -1,4 +1,4 @@
-"""Inputs that a program took too long to compile for."""
+"""Negative cache of inputs whose compilation timed out."""
 
 import threading
 from collections import OrderedDict
@@ -8,10 +8,10 @@ from engine.executor import InputSpecs
 
 
 class TimedOutShapes:
-    """Inputs that compiling was given up for, the latest of them. Safe to use from any thread.
+    """Inputs whose compilation timed out (LRU). Thread-safe.
 
     Args:
-        kept: how many are remembered.
+        kept: maximum entries.
     """
 
     def __init__(self, kept: int) -> None:
@@ -20,14 +20,14 @@ class TimedOutShapes:
         self._lock = threading.Lock()
 
     def note(self, inputs: InputSpecs, error: BuildTimeoutError) -> None:
-        """Remember that compiling for such inputs took too long."""
+        """Record a timeout of compilation for such inputs."""
         with self._lock:
             self._errors[inputs] = error
             if len(self._errors) > self._kept:
                 self._errors.popitem(last=False)
 
     def check(self, inputs: InputSpecs) -> None:
-        """Check that compiling for such inputs was not given up.
+        """Check that compilation for such inputs did not time out.
 
         Raises:
             BuildTimeoutError: it was.

@@ -14,7 +14,7 @@ from engine.trace import LayerTrace, OperandTrace, RunTrace, shares, trace_opera
 
 
 class _Row(NamedTuple):
-    """What is known of an operator's trace before any run; None where only the run can tell."""
+    """Constant part of an operator's trace; None for what is known only at run time."""
 
     place: int
     step: Step
@@ -27,7 +27,7 @@ class _Row(NamedTuple):
 
 
 class Tracer:
-    """Makes the traces of a program's runs; all that does not change from run to run is made once.
+    """Builds the traces of a program's runs; constant parts are built once.
 
     The time of a kernel counts for the operator that it begins with; those that were fused into it took none.
     """
@@ -54,7 +54,7 @@ class Tracer:
             return RunTrace(total, layers, started, is_observed=True)
         if not self._is_known:
             return RunTrace(total, self._layers(run.timestamps, started, run), started)
-        # only the run's timestamps are kept: the trace of each layer is made when it is first read
+        # only the run's timestamps are recorded: the trace of each layer is built when it is first read
         timestamps = run.timestamps
         return RunTrace(total, lambda: self._layers(timestamps, started, None), started)
 
@@ -127,7 +127,7 @@ def _row(program: Program, place: int) -> _Row:
 
 
 def _known(program: Program, operands: list[RuntimeOperand]) -> tuple[OperandTrace | None, ...]:
-    """Return operands as they are in every run, None for those that only the run can tell."""
+    """Return operands as they are in every run, None for those known only at run time."""
     return tuple(_trace_before(program, operand.name) for operand in operands)
 
 

@@ -11,8 +11,8 @@ from engine.spec import TensorSpec
 _SEED = 0
 _SMALL = 2
 """Integers are below this: identifiers and masks that any table has room for."""
-# `np.random.Generator` stands in quotes below: numpy imports its random numbers when they are first named, and a
-# server whose programs were tried before needs none
+# `np.random.Generator` is quoted below: numpy imports its random numbers when they are first named, and a
+# server with cached verification needs none
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class TrialInputs:
     """Inputs to try a program on.
 
     Attributes:
-        kind: what they are, in words.
+        kind: a description of them.
         arrays: operand name -> array.
     """
 
@@ -29,7 +29,7 @@ class TrialInputs:
 
 
 def trial_inputs(specs: Mapping[str, TensorSpec]) -> Iterator[TrialInputs]:
-    """Yield inputs, until the caller has found ones that tell something: random ones, ones, zeros.
+    """Yield inputs, until the caller has found conclusive ones: random ones, ones, zeros.
 
     Floating-point numbers come from a normal distribution, then from (0, 1), where logarithms, roots and inverse
     functions have values; integers are 0 or 1, but those of 8 bits any.

@@ -1,7 +1,7 @@
-"""Verification results of programs, cached on disk: a later process need not compare them with the numpy layers again.
+"""Verification cache on disk: a later process does not verify the same program again.
 
-A mark is the name of one comparison that came out well: which machine code ran on which places in memory and on which
-weights, and what it was compared with. Whatever of that is different has another mark, and is compared.
+A key identifies one successful verification: machine code, memory layout, weights, and the reference. A program that
+differs in any of these has another key, and is verified.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from engine.compiler.emit.code_store import MARK, CodeStore, code_key
+from engine.compiler.emit.code_store import VERIFIED, CodeStore, code_key
 from engine.compiler.emit.jit import Code, sizes_of
 from engine.compiler.memory.view import Buffer, View
 from engine.compiler.memory.weights import PackedWeights
@@ -20,15 +20,15 @@ from engine.dtypes import Array
 from engine.plan import is_engines
 from engine.spec import TensorSpec
 
-_AGREED = b"agreed with the numpy layers: "
+_AGREED = b"agreed with the reference implementation: "
 
 
 class VerificationCache:
-    """The marks of one graph's programs. Safe to use from any thread.
+    """Verified programs of one graph. Thread-safe.
 
     Args:
-        store: where marks are kept.
-        content: gives the digest of all that the graph is made of; asked once, if at all.
+        store: the cache on disk.
+        content: returns the digest of the graph; called at most once.
     """
 
     def __init__(self, store: CodeStore, content: Callable[[], str]) -> None:
@@ -39,10 +39,10 @@ class VerificationCache:
     def _graph(self) -> str:
         return self._content()
 
-    def of(self, program: Program, inputs: Sequence[TensorSpec]) -> str | None:
-        """Return the mark of a program for inputs of given types.
+    def key(self, program: Program, inputs: Sequence[TensorSpec]) -> str | None:
+        """Return the key of a program for inputs of given types.
 
-        None where marks are not kept, or code or layers are from outside the engine: a mark knows nothing of them.
+        None without a cache, and for code or layers from outside the engine, which the key does not cover.
         """
         if not self._store.is_on or any(code.key is None for code in _codes(program)):
             return None
@@ -50,17 +50,17 @@ class VerificationCache:
             return None
         return code_key("\n".join((self._graph, np.__version__, repr(tuple(inputs)), *_describe(program))))
 
-    def is_set(self, mark: str) -> bool:
-        """Tell whether a program of this mark was compared with the numpy layers, and agreed."""
-        return self._store.load(mark, MARK) == _text(mark)
+    def contains(self, key: str) -> bool:
+        """Return whether a program of this key was verified."""
+        return self._store.load(key, VERIFIED) == _text(key)
 
-    def set(self, mark: str) -> None:
-        """Note that a program of this mark agreed with the numpy layers."""
-        self._store.save(mark, _text(mark), MARK)
+    def add(self, key: str) -> None:
+        """Record that a program of this key was verified."""
+        self._store.save(key, _text(key), VERIFIED)
 
 
-def _text(mark: str) -> bytes:
-    return _AGREED + mark.encode()
+def _text(key: str) -> bytes:
+    return _AGREED + key.encode()
 
 
 def _codes(program: Program) -> Iterator[Code]:
@@ -71,7 +71,7 @@ def _codes(program: Program) -> Iterator[Code]:
 
 
 def _describe(program: Program) -> Iterator[str]:
-    """Yield all that decides what a program computes, besides the graph."""
+    """Yield all that determines a program's results, besides the graph."""
     yield repr(
         (program.threads, program.scratch_bytes, program.order, program.fused_into, program.precisions)
     )
@@ -93,7 +93,7 @@ def _describe(program: Program) -> Iterator[str]:
 
 
 def _place(offsets: Mapping[Buffer, int], constants: Mapping[Callable[[], Array], int], view: View) -> object:
-    """Return where a view lies, in words that mean the same in every process."""
+    """Return where a view lies, in a form that is the same in every process."""
     buffer = view.buffer
     constant = None if buffer.load is None else constants[buffer.load]
     place = (buffer.kind.value, buffer.size, buffer.slot, offsets.get(buffer), constant)

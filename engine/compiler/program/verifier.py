@@ -1,9 +1,9 @@
 """Verifies a program: compares each kernel's results with what numpy computes from the same tensors.
 
 The program runs once on a random input, observed. Each operator that kernels do is then run by its numpy layer on what
-the program computed for its inputs, and the two results are compared: errors do not add up from layer to layer, and the
-operator at fault is found at once. Operators that numpy runs in the program too are the same and are not run again, so
-that the whole costs one numpy run at the most. The arena holds NaN before: what a kernel reads and nobody wrote shows.
+the program computed for its inputs, and the two results are compared: errors do not accumulate over layers, and the
+operator at fault is found directly. Operators that numpy runs in the program too are the same and are not run again, so
+that the whole costs one numpy run at the most. The arena holds NaN before: reads of unwritten memory show.
 """
 
 from collections import Counter
@@ -33,28 +33,27 @@ TOLERANCE = 1e-4
 ROUGH_TOLERANCE = 2.0**-6
 """The same for operators of several products whose intermediate results the kernels round elsewhere than the layer."""
 _ROUNDINGS = 4.0
-"""How many times what rounding changes of the layer's own results these may differ: either is off by as much, the
-largest of few elements by somewhat more or less."""
+"""Maximum difference as a multiple of the effect of rounding on the layer's own results."""
 _ROUGHEST = 2.0**-3
-"""The most that they may differ then, of the largest absolute value: beyond that, nothing would be compared."""
+"""Upper limit of that difference, relative to the largest absolute value."""
 _NUDGE = 2e-6
-"""By what part of the largest element tensors are moved to see whether results hang on their last digits."""
+"""Perturbation of tensors, relative to the largest element, in the sensitivity test."""
 _SENSITIVITY = 16.0
-"""How many times the change that this makes a kernel may differ."""
+"""Maximum difference as a multiple of the effect of the perturbation."""
 _PAIR_ROUNDING = 1.01 * 2.0**-8
-"""Part of itself that a number changes by at most when it is stored in bfloat16."""
+"""Maximum relative error of storage in bfloat16."""
 _AT_ONCE = 1 << 17
-"""Elements that are compared at a time."""
+"""Elements per comparison block."""
 _LEAST_FINITE = 0.25
-"""Part of a result that has to be finite: from logarithms of negative numbers on there is nothing to compare."""
+"""Minimum finite share of a result: NaN, as of logarithms of negative numbers, cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What verification found.
+    """Result of verification.
 
     Attributes:
-        is_checked: whether an input was found that the numpy layers run on.
+        is_checked: whether an input was found on which the reference implementation runs.
         refusal: why the program must not be used; None where it may.
     """
 
@@ -65,11 +64,11 @@ class Verdict:
 def verify(
     program: Program, inputs: Sequence[TensorSpec], names: Sequence[str], outputs: Sequence[str]
 ) -> Verdict:
-    """Compare a program with the numpy layers on one input, and on another if the first gave few finite numbers.
+    """Compare a program with the reference implementation on one input, on another if few results are finite.
 
     Args:
         program: the program.
-        inputs: what it was compiled for.
+        inputs: the input types.
         names: operand names of the inputs.
         outputs: names of the operands that leave the graph.
     """
@@ -82,7 +81,7 @@ def verify(
         except KuiperError as error:
             if not _runs_in_numpy(program, trial.arrays, outputs):
                 continue  # the input is of another kind than the model takes
-            reason = f"fails where the numpy layers run: {error}"
+            reason = f"fails where the reference implementation runs: {error}"
             return Verdict(
                 True,
                 Refusal(
@@ -104,7 +103,7 @@ def _runs_in_numpy(program: Program, arrays: dict[str, Array], outputs: Sequence
 
 
 class _Comparison:
-    """One run of a program, compared with the numpy layers.
+    """One run of a program, compared with the reference implementation.
 
     Attributes:
         refusal: the first operator that differs; None where none does.
@@ -160,12 +159,12 @@ class _Comparison:
             self._next += 1
 
     def _compare(self, place: int, step: Step) -> None:
-        """Run a numpy layer on what the program gave it, and compare the two."""
+        """Run the reference of a step on the program's inputs of it, and compare the two."""
         inputs = [self._values[slot] for slot in step.inputs]
         with operands_rounded(self._program.precisions.get(place) is Precision.BF16):
             exact = step.layer.unrounded(inputs)
         if any(slot not in self._program.observables.by_slot for slot in step.outputs):
-            self._stand_in(step, inputs, exact)
+            self._compute_reference(step, inputs, exact)
         for slot, wanted in zip(step.outputs, exact, strict=True):
             if slot in self._program.observables.by_slot and self.refusal is None:
                 self._judge(place, step, slot, wanted)
@@ -176,7 +175,7 @@ class _Comparison:
             if not self._readers[slot]:
                 del self._values[slot]
 
-    def _stand_in(self, step: Step, inputs: list[Value], exact: tuple[Value, ...]) -> None:
+    def _compute_reference(self, step: Step, inputs: list[Value], exact: tuple[Value, ...]) -> None:
         """Take the layer's own results for those that never leave the registers of the kernel that it is fused with."""
         rounded = step.layer.rounded(exact) if step.layer.output_scales else exact
         for slot, value in zip(step.outputs, rounded, strict=True):
@@ -189,7 +188,7 @@ class _Comparison:
         if not isinstance(ours, np.ndarray) or not isinstance(wanted, np.ndarray):
             return
         if ours.shape != wanted.shape or ours.dtype != wanted.dtype:
-            reason = f"gives {ours.dtype}{ours.shape}, the numpy layer {wanted.dtype}{wanted.shape}"
+            reason = f"gives {ours.dtype}{ours.shape}, the reference {wanted.dtype}{wanted.shape}"
             self._refuse(place, step, None, reason)
             return
         if wanted.size and np.isfinite(wanted).mean() < _LEAST_FINITE:
@@ -215,7 +214,7 @@ class _Comparison:
         return not program.roughly_known.isdisjoint((place, program.fused_into.get(place, place)))
 
     def _rough_limit(self, step: Step, slot: int, wanted: Array) -> float:
-        """Return by how much results may differ that hang on rounded intermediate results more than most.
+        """Return the tolerance of results that are sensitive to rounded intermediate results.
 
         Where scores are large, or terms nearly cancel, rounding an operand moves results by more than its own part.
         """
@@ -225,14 +224,14 @@ class _Comparison:
         return min(_ROUNDINGS * moved, _ROUGHEST * _largest(wanted))
 
     def _is_rounding(self, step: Step, slot: int, wanted: Array, distance: Array, allowed: float) -> bool:
-        """Whether results hang so much on the last digits of what they are made of that the difference says nothing."""
+        """Whether results are so sensitive to the last digits of their operands that the difference is inconclusive."""
         position = step.outputs.index(slot)
         wanted = self._again(step, position, 0.0)  # in float32: rounded, a little more or less may be much
         moved = [_distance(self._again(step, position, by), wanted) for by in (_NUDGE, -_NUDGE)]
         return bool((distance <= allowed + _SENSITIVITY * np.maximum(*moved)).all())
 
     def _again(self, step: Step, position: int, by: float) -> Array:
-        """Return a result anew, made of tensors that are moved by a little; so are those within its kernel."""
+        """Compute a result again from slightly perturbed tensors, including those within its kernel."""
         made = self._made_by
         inputs = [self._values[slot] for slot in step.inputs]
         again = [
@@ -254,12 +253,12 @@ class _Comparison:
         distance, scale = _distance(ours, wanted), _largest(wanted)
         worst = float(distance.max())
         if not np.isfinite(worst):
-            self._refuse(place, step, None, "gives numbers that are not finite where the numpy layer's are")
+            self._refuse(place, step, None, "gives numbers that are not finite where the reference is finite")
             return
         difference = worst / scale if scale else worst
         many = int((distance > TOLERANCE * scale).sum())
         share = f"{many} of {ours.size} places"
-        reason = f"differs from the numpy layer by {difference:.3g} of its largest value, in {share}"
+        reason = f"differs from the reference by {difference:.3g} of its largest value, in {share}"
         self._refuse(place, step, difference, reason)
 
     def _refuse(self, place: int, step: Step, difference: float | None, reason: str) -> None:
@@ -313,7 +312,7 @@ def _excess(ours: Array, wanted: Array, step_size: float, rounding: float) -> Ar
 
 
 def _is_within(ours: Array, wanted: Array, step_size: float, rounding: float, allowed: float) -> bool:
-    """Tell whether all differences are allowed; see `_excess`."""
+    """Return whether all differences are allowed; see `_excess`."""
     pairs = zip(_parts(ours), _parts(wanted), strict=True)
     return all(bool((_excess(*pair, step_size, rounding) <= allowed).all()) for pair in pairs)
 
@@ -324,6 +323,6 @@ def _largest(array: Array) -> float:
 
 
 def _parts(array: Array) -> Iterator[Array]:
-    """Yield the elements some at a time: what is computed of all at once would take ten times their memory."""
+    """Yield the elements some at a time: computing with all at once would take ten times their memory."""
     flat = array.reshape(-1)
     yield from (flat[first : first + _AT_ONCE] for first in range(0, max(1, flat.size), _AT_ONCE))

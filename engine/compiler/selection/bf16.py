@@ -1,4 +1,4 @@
-"""Convolutions and linear layers of operands rounded to bfloat16: what they would cost, and their calls."""
+"""bf16 convolutions and linear layers: estimated cost, and kernel calls."""
 
 from dataclasses import dataclass
 from math import prod
@@ -18,7 +18,7 @@ from engine.compiler.selection.call import (
     channels_last,
     has_channels_last,
     image_strides,
-    parts_worth,
+    parallel_parts,
 )
 from engine.dtypes import Array
 from engine.precision import Precision
@@ -54,9 +54,9 @@ class Bf16Work:
         weight: (filters, channels, rows, columns).
         x: input.
         out: output.
-        epilogue: what is done to the results.
-        operands: what the epilogue reads.
-        shape: of the convolution.
+        epilogue: operations on the results.
+        operands: operands of the epilogue.
+        shape: shape of the convolution.
         padding: zeros around the input.
         spread: rows and columns that each pixel becomes.
         is_bf16: whether input and output are of bfloat16, two channels to an element.
@@ -142,7 +142,7 @@ def _chunk(selector: Selector, shape: ConvShape, windows: int) -> tuple[int, int
     room = _LARGE_BYTES if weights > FAR_WEIGHTS else _STAGED_BYTES
     parts = min(rows, -(-staged // room))
     least = parts * shape.images
-    wanted = parts_worth(windows * bf16_time(selector, shape), selector.threads, 1)
+    wanted = parallel_parts(windows * bf16_time(selector, shape), selector.threads, 1)
     if least < wanted and weights > FAR_WEIGHTS:
         blocks = _blocks(selector, shape, -(-rows // parts)) * windows
         if blocks >= min(wanted, rows * shape.images + 1):

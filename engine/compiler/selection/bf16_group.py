@@ -1,4 +1,4 @@
-"""Chooses the groups of pixels and of filters whose products registers hold, where operands are bf16."""
+"""Register blocking of bf16 products: groups of pixels and of filters."""
 
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.shapes import ConvShape
@@ -9,8 +9,8 @@ def product_group(target: Target, shape: ConvShape, rows: int) -> tuple[int, int
     """Return the tiles of pixels and of filters, or the pixels and the vectors of filters, of a product.
 
     Args:
-        target: what the kernel is made for.
-        shape: of the convolution.
+        target: the compilation target.
+        shape: shape of the convolution.
         rows: rows of output of a chunk.
     """
     vectors, columns = -(-shape.filters // target.lanes), shape.size[1]

@@ -40,7 +40,7 @@ class KernelCall:
     Attributes:
         kernel: the kernel.
         arguments: where its arrays begin, in the kernel's order, scratch memory left out.
-        precision: what the kernel rounds the operands of its products to.
+        precision: precision of the kernel's products.
     """
 
     kernel: Kernel
@@ -50,23 +50,24 @@ class KernelCall:
 
 @dataclass(slots=True)
 class Selector:
-    """What rules ask for, and the calls that they make.
+    """Options of kernel selection, and the selected calls.
 
     Attributes:
-        target: what is compiled for.
+        target: the compilation target.
         threads: threads that share a run.
-        packed: weights that were packed before.
-        precision: what kernels may round the operands of products to.
-        is_open: whether kernels are wanted whose code is told extents, where there are such.
-        claims: whether kernels of an open program may hang on what is claimed of lengths; see `ProgramBuilder.claims`.
-        calls: the calls of the node at hand.
+        packed: cache of packed weights.
+        precision: precision of matrix products.
+        is_dynamic: whether to select kernels with runtime dimensions, where available.
+        claims: whether kernels of a dynamic-shape program may rely on claims about lengths; see
+            `ProgramBuilder.claims`.
+        calls: the calls of the current node.
     """
 
     target: Target
     threads: int
     packed: PackedStore
     precision: Precision = Precision.F32
-    is_open: bool = False
+    is_dynamic: bool = False
     claims: bool = True
     calls: list[KernelCall] = field(default_factory=list)
 
@@ -101,7 +102,7 @@ class Selector:
         bias: Array | None,
         part: tuple[int, ...] = (),
     ) -> tuple[View, View]:
-        """Return the views of weights and bias, packed for a kernel; `part` tells those of a node apart."""
+        """Return the views of weights and bias, packed for a kernel; `part` distinguishes those of a node."""
         # a program for other shapes may have computed others
         content = (_digest(weight), _digest(bias)) if node.is_computed else ()
         # the same weights may be viewed with their axes in another order
@@ -114,7 +115,7 @@ class Selector:
         return _constant(packed.weight, weights), _constant(packed.bias, starts)
 
     def constant(self, array: Array) -> View:
-        """Return the view of an array that the plan keeps."""
+        """Return the view of an array that the plan owns."""
         flat = aligned(np.ascontiguousarray(array, np.float32))
         return _constant(lambda: flat, flat.size)
 
@@ -147,11 +148,10 @@ def selects(kind: type[Node]) -> Callable[[SelectionRule], SelectionRule]:
     return register
 
 
-def parts_worth(nanoseconds: float, threads: int, most: int = PARTS_OF_THREAD) -> int:
+def parallel_parts(nanoseconds: float, threads: int, most: int = PARTS_OF_THREAD) -> int:
     """Return into how many parts threads split work that takes one of them so long.
 
-    One thread does all at once. Several have as many parts each, at most so many as `most` says, unless there is too
-    little work for that.
+    One thread does all at once. Several have as many parts each, at most `most`, unless there is too little work.
     """
     if threads == 1:
         return 1
@@ -181,7 +181,7 @@ def image_of(tensor: Tensor) -> View:
 
 
 def image_of_shape(shape: tuple[int, ...]) -> View:
-    """Return an image of a shape, or a sequence, that lies nowhere, channels side by side: for what hangs on shapes."""
+    """Return an image of a shape, or a sequence, without memory, channels last: for decisions by shape."""
     last = (0, *range(2, len(shape)), 1)
     return as_image(whole(Buffer(BufferKind.ARENA, 0), shape, last))
 
@@ -192,12 +192,12 @@ def image_strides(view: View) -> tuple[int, int, int]:
 
 
 def has_channels_last(view: View) -> bool:
-    """Whether the channels of an image lie side by side."""
+    """Whether the channels of an image are contiguous."""
     return view.strides[1] == 1 or view.shape[1] == 1
 
 
 def channels_last(selector: Selector, view: View) -> View:
-    """Return an image whose channels lie side by side: the view itself, or a copy."""
+    """Return an image whose channels are contiguous: the view itself, or a copy."""
     if has_channels_last(view):
         return view
     copy = selector.temporary(view.shape, (0, 2, 3, 1))
@@ -220,7 +220,7 @@ def image_epilogue(
     """Return the epilogue of a node that computes an image, and the views that it reads.
 
     Args:
-        selector: what adds the calls of copies.
+        selector: receives the calls.
         node: the node.
         as_image: how its tensors are looked at as images.
 
@@ -272,5 +272,5 @@ def _constant(load: Callable[[], Array], size: int) -> View:
 
 
 def _digest(array: Array | None) -> bytes:
-    """Return what tells an array's elements from those of others."""
+    """Return the identity of an array's elements."""
     return b"" if array is None else hashlib.blake2b(np.ascontiguousarray(array).data).digest()

@@ -28,7 +28,7 @@ from engine.compiler.selection.call import (
     image_of,
     image_of_shape,
     image_strides,
-    parts_worth,
+    parallel_parts,
     selects,
 )
 from engine.compiler.selection.convolution_time import Work, best_tile, plain_time, product_time
@@ -42,7 +42,7 @@ MOST_PARTIAL = 64 << 10
 """Bytes of partial sums, of one block of filters, that leave room for the rest in the nearest caches."""
 _Kernel = DirectConvolution | StreamedConvolution | Winograd | CompactWinograd | Depthwise
 _ALL = 1 << 30
-_TURNED = (0, 1, 3, 2)
+_TRANSPOSED = (0, 1, 3, 2)
 _CHUNK_BYTES = 256 << 10
 """Bytes of input of one chunk: it stays in the core's own cache while all weights are applied to it."""
 
@@ -76,7 +76,7 @@ def _laid_down(work: Work) -> Work:
     """Return the convolution of an image of one column as that of one row: register tiles go along rows."""
     if (work.x.shape[3], work.out.shape[3]) != (1, 1) or work.out.shape[2] == 1:
         return work
-    turned = [view.permuted(_TURNED) for view in work.operands]
+    transposed = [view.permuted(_TRANSPOSED) for view in work.operands]
     spreads = tuple(
         replace(operand, strides=(operand.strides[0], *reversed(operand.strides[1:])))
         if operand.broadcast is Broadcast.FULL
@@ -96,7 +96,7 @@ def _laid_down(work: Work) -> Work:
         is_computed=work.node.is_computed,
     )
     epilogue = replace(work.epilogue, operands=spreads)
-    return Work(node, work.x.permuted(_TURNED), work.out.permuted(_TURNED), epilogue, turned)
+    return Work(node, work.x.permuted(_TRANSPOSED), work.out.permuted(_TRANSPOSED), epilogue, transposed)
 
 
 def _bf16(selector: Selector, work: Work) -> Bf16Work | None:
@@ -204,7 +204,7 @@ def _staged_chunk(selector: Selector, work: Work) -> ChunkSize:
 
 
 def _padded(selector: Selector, work: Work) -> View:
-    """Return the input with its padding around it and its channels side by side."""
+    """Return the input with its padding around it and its channels last."""
     top, left, bottom, right = work.node.padding
     images, channels, rows, columns = work.x.shape
     if not any(work.node.padding) and has_channels_last(work.x):
@@ -232,7 +232,7 @@ def _chunk(selector: Selector, work: Work, tile: Tile, size: tuple[int, int]) ->
     weight_bytes, x_bytes = 4 * node.weight.size, 4 * work.x.size
     tiles = -(-columns // tile.pixels)
     blocks = node.groups * -(-node.weight.shape[0] // node.groups // (tile.vectors * selector.lanes))
-    shared = parts_worth(product_time(selector, work), selector.threads)
+    shared = parallel_parts(product_time(selector, work), selector.threads)
     if x_bytes <= 2 * _CHUNK_BYTES < 2 * weight_bytes:
         return ChunkSize(rows, tiles, -(-blocks // shared))
     parts = max(-(-x_bytes // _CHUNK_BYTES), shared)

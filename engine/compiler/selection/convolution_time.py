@@ -1,4 +1,4 @@
-"""What the ways of convolving are expected to cost."""
+"""Cost model of convolution kernels."""
 
 from dataclasses import dataclass, replace
 from math import inf
@@ -37,8 +37,8 @@ class Work:
         node: the node.
         x: input.
         out: output.
-        epilogue: what is done to the results.
-        operands: what the epilogue reads.
+        epilogue: operations on the results.
+        operands: operands of the epilogue.
     """
 
     node: Convolution
@@ -111,7 +111,7 @@ def _winograd_time(selector: Selector, work: Work, outputs: int) -> float:
 def is_compact(selector: Selector, work: Work, outputs: int) -> bool:
     """Whether a Winograd convolution is to transform its filters while it multiplies, which changes no bit.
 
-    Here it counts what weights take of the core's own cache, even if they fit: what they replace is read anew later.
+    Here it counts what weights take of the core's own cache, even if they fit: evicted lines are read again later.
     """
     transformed = _transformed_time(selector, work, outputs, NEAR_STREAM)
     return _compact_time(selector, work, outputs, NEAR_STREAM) < transformed

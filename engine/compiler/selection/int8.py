@@ -24,7 +24,7 @@ from engine.compiler.selection.call import (
     channels_last,
     image_epilogue,
     image_strides,
-    parts_worth,
+    parallel_parts,
     selects,
     view_of,
 )
@@ -34,7 +34,7 @@ from engine.precision import Precision
 _CHUNK_BYTES = 192 << 10
 """Bytes of input of one chunk: it stays in the core's own cache while all weights are applied to it."""
 _FAR_WEIGHTS = 512 << 10
-"""Bytes of weights that are worth prefetching: they come from beyond the core's own cache."""
+"""Minimum bytes of prefetched weights: they come from beyond the core's own cache."""
 _ALL = 1 << 30
 _TILE_WIDTH = 16
 """Pixels, and filters, of a matrix register."""
@@ -65,7 +65,7 @@ def select_quantize(selector: Selector, node: Quantize) -> None:
 def select_dequantize(selector: Selector, node: Dequantize) -> None:
     """Choose the kernel that makes float32 of integers."""
     x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
-    # storage has channels lie side by side in whatever this node writes to
+    # storage is channels-last in whatever this node writes to
     _convert(selector, DequantizeKernel, x, out, out.shape[1], node)
 
 
@@ -258,7 +258,7 @@ def _in_tiles(
 ) -> Int8TileConvolution:
     x, out = images
     shape = replace(_shape(node, x, out), channels=x.shape[1])
-    shared = parts_worth(_tile_time(node, x, out), selector.threads, 2)
+    shared = parallel_parts(_tile_time(node, x, out), selector.threads, 2)
     rows, blocks = _tile_chunk(shape, selector.threads, shared, _has_more_weights(node, x, shape))
     padding = _padding(node, x)
     views = [x, out, *(view for view in operands if view.shape[2:] == out.shape[2:])]
@@ -319,7 +319,7 @@ def _chunk(selector: Selector, node: Int8Convolution, x: View, shape: ConvShape,
     blocks = shape.groups * -(-shape.filters // (tile.vectors * selector.lanes))
     parts = least = -(-4 * x.size // _CHUNK_BYTES)
     threads = selector.threads
-    shared = parts_worth(_product_time(node, shape.pixels), threads)
+    shared = parallel_parts(_product_time(node, shape.pixels), threads)
     filter_parts = _filter_parts(blocks, shared, threads) if _has_more_weights(node, x, shape) else 1
     if filter_parts > 1:
         blocks, threads = -(-blocks // filter_parts), 1

@@ -17,7 +17,7 @@ from engine.precision import Precision
 from engine.quantization.tensor_scale import TensorScale
 
 _STEPS = TensorScale(1.0, ZERO)
-"""What integers stand for, before the scales of their rows."""
+"""Scale of integers before the scales of their rows."""
 
 
 @selects(RowQuantize)
@@ -32,7 +32,7 @@ def select_row_quantize(selector: Selector, node: RowQuantize) -> None:
         x_step=x.strides[0],
         out_step=integers.strides[0],
         lanes=selector.lanes,
-        is_open=selector.is_open,
+        is_dynamic=selector.is_dynamic,
     )
     selector.call(kernel, x, integers, scales)
 
@@ -54,7 +54,7 @@ def select_int8_linear(selector: Selector, node: Int8Linear) -> None:
     images = _as_image(x), _as_image(out)
     numbers = np.stack([node.weights.scales, np.zeros_like(node.weights.scales)])
     kernel: DynamicInt8Linear | Int8ConvolutionKernel | Int8TileConvolution
-    if selector.is_open:  # in vectors, as only these are told how many rows there are
+    if selector.is_dynamic:  # in vectors, as only those kernels have runtime rows
         kernel = dynamic_kernel(DynamicInt8Linear, selector, x, out, epilogue, x_scale=_STEPS)
         packing: Int8ConvolutionKernel | Int8TileConvolution = kernel.packing
     else:

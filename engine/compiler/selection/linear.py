@@ -27,7 +27,7 @@ NEAR_CACHE = 1 << 20
 _FEW_TILES = 4
 """Tiles of rows, and chunks of a thread, that are few."""
 _WIDTH_WORTH = 0.01
-"""What a vector more of a tile is worth; measured on rows of 128 and 197 tokens."""
+"""Gain of one more vector in a tile, measured on rows of 128 and 197 tokens."""
 
 Opened = TypeVar("Opened", bound=DynamicLinear)
 
@@ -57,7 +57,7 @@ def _kernels(
     selector: Selector, x: View, out: View, epilogue: Epilogue
 ) -> tuple[DirectConvolution, DirectConvolution]:
     """Return the kernel, and the one whose packed weights it reads."""
-    if selector.is_open:
+    if selector.is_dynamic:
         kernel = dynamic_kernel(DynamicLinear, selector, x, out, epilogue)
         return kernel, kernel.packing
     plain = linear_kernel(selector, x, out, epilogue)
@@ -70,11 +70,11 @@ def dynamic_kernel(
     """Return the kernel of a matrix times packed weights for any number of rows.
 
     Args:
-        kind: of kernel.
-        selector: what it is chosen for.
+        kind: kind of kernel.
+        selector: options of kernel selection.
         x: the input, rows that lie evenly.
         out: the output, the same.
-        epilogue: what is done to sums.
+        epilogue: operations on sums.
         others: attributes that only such a kernel has.
     """
     (rows, columns), channels = out.shape, x.shape[1]
@@ -98,7 +98,7 @@ def _bf16(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[V
     """Return a linear layer as a convolution of operands rounded to bfloat16: each row of x is an image's row."""
     rows, columns = out.shape
     full = [operand.broadcast is Broadcast.FULL for operand in epilogue.operands]
-    turned = tuple(
+    transposed = tuple(
         replace(operand, strides=(0, operand.strides[2], 0)) if is_full else operand
         for operand, is_full in zip(epilogue.operands, full, strict=True)
     )
@@ -108,7 +108,7 @@ def _bf16(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[V
         weight=node.weight[:, :, None, None],
         x=_as_image(x),
         out=_as_image(out),
-        epilogue=replace(epilogue, operands=turned),
+        epilogue=replace(epilogue, operands=transposed),
         operands=views,
         shape=ConvShape(images=1, size=(rows, 1), channels=x.shape[1], filters=columns),
         padding=ImplicitPadding((rows, 1), (0, 0)),

@@ -58,7 +58,7 @@ def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
         bf16 = _bf16(selector, shape, (left, right, out), epilogue)
         selector.call(bf16, left, right, out, *operands, precision=Precision.BF16)
         return
-    if selector.is_open:
+    if selector.is_dynamic:
         selector.call(_open(selector, shape, (left, right, out), epilogue), left, right, out, *operands)
         return
     kernel = MatrixProductKernel.tuned(
@@ -75,7 +75,7 @@ def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
 def _open(
     selector: Selector, shape: MatrixShape, views: tuple[View, View, View], epilogue: Epilogue
 ) -> DynamicMatrixProduct:
-    """Return the kernel whose code is told extents and strides."""
+    """Return the kernel with runtime extents and strides."""
     left, right, out = views
     return DynamicMatrixProduct(
         shape=shape,
@@ -150,16 +150,16 @@ def _orders(axes: int) -> Iterator[_Order]:
 def _merged(view: View, order: _Order) -> View | None:
     """Return a view with its axes of batches made two; None where that needs a copy."""
     rank = len(view.shape)
-    turned = view.permuted((*order[0], *order[1], rank - 2, rank - 1))
-    return turned.reshaped((*(prod(view.shape[a] for a in axes) for axes in order), *view.shape[-2:]))
+    transposed = view.permuted((*order[0], *order[1], rank - 2, rank - 1))
+    return transposed.reshaped((*(prod(view.shape[a] for a in axes) for axes in order), *view.shape[-2:]))
 
 
 def _copied(selector: Selector, view: View, order: _Order) -> View:
     """Return a copy of a view, its axes of batches made two."""
     rank = len(view.shape)
-    turned = view.permuted((*order[0], *order[1], rank - 2, rank - 1))
-    copy = selector.temporary(turned.shape)
-    selector.copy(turned, copy)
+    transposed = view.permuted((*order[0], *order[1], rank - 2, rank - 1))
+    copy = selector.temporary(transposed.shape)
+    selector.copy(transposed, copy)
     return copy.in_shape((*(prod(view.shape[a] for a in axes) for axes in order), *view.shape[-2:]))
 
 

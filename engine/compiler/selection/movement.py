@@ -5,7 +5,7 @@ import numpy as np
 from engine.compiler.emit.pointwise import ZERO, Leaf, Literal, PointwiseExpression, substitute
 from engine.compiler.graph import Gather, Pointwise, Ramp, Rearrangement
 from engine.compiler.graph import Pad as PadNode
-from engine.compiler.kernels.dynamic_elementwise import opened
+from engine.compiler.kernels.dynamic_elementwise import dynamic_kernel
 from engine.compiler.kernels.elementwise import elementwise
 from engine.compiler.kernels.gather import GatherKernel
 from engine.compiler.kernels.padding import PadKernel
@@ -58,7 +58,7 @@ def select_gather(selector: Selector, node: Gather) -> None:
 
 
 def _along(view: View, after: int) -> View:
-    """Return the view of an index with axes behind it along which it tells the same."""
+    """Return the view of an index, broadcast along trailing axes."""
     return View(view.buffer, view.offset, (*view.shape, *(1,) * after), (*view.strides, *(0,) * after))
 
 
@@ -81,7 +81,7 @@ def select_rearrangement(selector: Selector, node: Rearrangement) -> None:
 def move(selector: Selector, expression: PointwiseExpression, views: list[View], output: View) -> None:
     """Compute an expression over views of one shape into another."""
     kernel = elementwise(output.shape, [view.strides for view in views], output.strides, expression)
-    selector.call(opened(kernel) if selector.is_open else kernel, *views, output)
+    selector.call(dynamic_kernel(kernel) if selector.is_dynamic else kernel, *views, output)
 
 
 @selects(PadNode)
@@ -122,10 +122,10 @@ def pad(
     value: Literal = ZERO,
     mode: str = "constant",
 ) -> None:
-    """Copy an image into a larger one whose channels lie side by side, with margins around it.
+    """Copy an image into a larger one whose channels are contiguous, with margins around it.
 
     Args:
-        selector: what adds the call.
+        selector: receives the calls.
         x: the image.
         padded: where it goes.
         before: rows above and columns on the left.

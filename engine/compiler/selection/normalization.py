@@ -25,7 +25,7 @@ def select_softmax(selector: Selector, node: Softmax) -> None:
         out_strides=tuple(out.strides[axis] for axis in others),
         is_log=node.is_log,
         skip_masked=node.skip_masked,
-        is_open=selector.is_open and x.strides[node.axis] == out.strides[node.axis] == 1,
+        is_dynamic=selector.is_dynamic and x.strides[node.axis] == out.strides[node.axis] == 1,
     )
     selector.call(kernel, x, out)
 
@@ -48,7 +48,7 @@ def select_layer_norm(selector: Selector, node: LayerNorm) -> None:
         has_weight=node.weight is not None,
         has_bias=node.bias is not None,
         is_centred=node.is_centred,
-        is_open=selector.is_open,
+        is_dynamic=selector.is_dynamic,
     )
     selector.call(kernel, lines, *map(selector.constant, parameters), target)
 
@@ -77,7 +77,7 @@ def select_group_norm(selector: Selector, node: GroupNorm) -> None:
 
 
 def _pixels(selector: Selector, view: View) -> View:
-    """Return images as (batch, pixels, channels), copied where pixels do not lie evenly or channels side by side."""
+    """Return images as (batch, pixels, channels), copied unless pixels are evenly spaced and channels contiguous."""
     images, channels, rows, columns = view.shape
     shape = (images, rows * columns, channels)
     pixels = view.permuted(CHANNELS_LAST).reshaped(shape)

@@ -1,7 +1,8 @@
-"""Convolutions of patches, whose windows lie side by side as in vision transformers: copied, each is a pixel.
+"""Convolutions of patches, whose windows are contiguous as in vision transformers: copied, each is a pixel.
 
 A patch's elements, of all its channels, become the channels of one pixel. That is one copy of the input, in rows as
-wide as a patch, in place of one that turns its channels, whose few elements would leave vectors and reductions short.
+wide as a patch, instead of one that transposes its channels, whose few elements would leave vectors and reductions
+short.
 """
 
 from dataclasses import replace
@@ -18,7 +19,7 @@ def of_pixels(selector: Selector, node: Convolution, x: View, out: View) -> tupl
     """Return a convolution of patches as one of single pixels, and its input; any other as it is.
 
     Args:
-        selector: what adds the call of the copy.
+        selector: receives the calls.
         node: the convolution.
         x: its input, an image.
         out: its output.
@@ -35,7 +36,7 @@ def of_pixels(selector: Selector, node: Convolution, x: View, out: View) -> tupl
     target = selector.temporary(source.shape)
     selector.copy(source, target)
     depth = channels * rows * columns
-    turned = Convolution(
+    patched = Convolution(
         node.steps,
         node.inputs,
         weight=node.weight.reshape(filters, depth, 1, 1),
@@ -47,4 +48,4 @@ def of_pixels(selector: Selector, node: Convolution, x: View, out: View) -> tupl
         is_computed=node.is_computed,
     )
     pixels = natural_strides((images, *size, depth))
-    return turned, replace(target, shape=(images, depth, *size), strides=(pixels[0], 1, *pixels[1:3]))
+    return patched, replace(target, shape=(images, depth, *size), strides=(pixels[0], 1, *pixels[1:3]))

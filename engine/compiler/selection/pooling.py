@@ -112,4 +112,4 @@ def _pool(
 def _reduce(selector: Selector, how: str, x: View, out: View, axes: tuple[int, ...]) -> None:
     steps = [step for axis, step in enumerate(out.strides) if axis not in axes]
     kernel = reduction(how, x.shape, x.strides, axes, steps)
-    selector.call(replace(kernel, is_open=selector.is_open), x, out)
+    selector.call(replace(kernel, is_dynamic=selector.is_dynamic), x, out)

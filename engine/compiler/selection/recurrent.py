@@ -14,7 +14,7 @@ from engine.compiler.selection.linear import copied_rows, linear_kernel
 from engine.dtypes import Array
 from engine.kernels.recurrent import Weights
 
-_TURNED = (1, 0, 2)
+_TIME_FIRST = (1, 0, 2)
 _SEQUENCE, _HIDDEN, _CELL = 0, 1, 2
 """Places of a recurrent layer's results."""
 
@@ -24,7 +24,7 @@ class Interleaved:
     """Packs weights of the inputs so that a linear layer gives the gates of a block of units side by side.
 
     Attributes:
-        kernel: of the linear layer.
+        kernel: kernel of the linear layer.
         gates: gates of a cell.
         lanes: units of a block.
     """
@@ -35,7 +35,7 @@ class Interleaved:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What the order of packed weights depends on."""
+        """The layout of packed weights."""
         return (*self.kernel.layout, self.lanes)
 
     @property
@@ -58,17 +58,17 @@ class _Layer:
         node: the node.
         first: place in its stack of the layer's first direction.
         x: what it reads, in the order of the axes in which it lies.
-        is_turned: whether that is (batch, length, features).
+        is_batch_first: whether that is (batch, length, features).
         states: initial states of its directions; none where they are 0.
-        out: output of every step as (length, batch, outputs), if it is wanted.
-        hidden: final hidden states of its directions, if they are wanted.
-        cell: final cell states, if they are wanted.
+        out: output of every step as (length, batch, outputs), if requested.
+        hidden: final hidden states of its directions, if requested.
+        cell: final cell states, if requested.
     """
 
     node: Recurrent
     first: int
     x: View
-    is_turned: bool
+    is_batch_first: bool
     states: list[View]
     out: View | None
     hidden: View | None
@@ -89,7 +89,7 @@ class _Layer:
 @selects(Recurrent)
 def select_recurrent(selector: Selector, node: Recurrent) -> None:
     """Choose the kernels of all layers."""
-    x, is_turned = _with_batch(view_of(node.inputs[0])), node.is_batch_first
+    x, is_batch_first = _with_batch(view_of(node.inputs[0])), node.is_batch_first
     states = [row_by_row(selector, _with_batch(view_of(tensor))) for tensor in node.inputs[1:]]
     given = [_with_batch(view_of(tensor)) for tensor in node.outputs]
     results = dict(zip(node.results, given, strict=True))
@@ -97,7 +97,7 @@ def select_recurrent(selector: Selector, node: Recurrent) -> None:
         out = None
         if first + node.directions < len(node.stack):
             width = node.directions * node.stack[first].state.shape[1]
-            out = selector.temporary((*_in_time(x, is_turned).shape[:2], width))
+            out = selector.temporary((*_in_time(x, is_batch_first).shape[:2], width))
         elif _SEQUENCE in results:
             out = _in_time(results[_SEQUENCE], node.is_batch_first)
         own = [state.sliced(0, first, node.directions) for state in states]
@@ -109,7 +109,7 @@ def select_recurrent(selector: Selector, node: Recurrent) -> None:
             node=node,
             first=first,
             x=x,
-            is_turned=is_turned,
+            is_batch_first=is_batch_first,
             states=own,
             out=out,
             hidden=hidden,
@@ -117,14 +117,14 @@ def select_recurrent(selector: Selector, node: Recurrent) -> None:
         )
         _select_layer(selector, layer)
         if out is not None:
-            x, is_turned = out, False
+            x, is_batch_first = out, False
 
 
 def _select_layer(selector: Selector, layer: _Layer) -> None:
     """Choose the kernels of a layer."""
     products = [_select_products(selector, layer, *own) for own in layer.stack]
-    steps, batch, _ = _in_time(layer.x, layer.is_turned).shape
-    strides, out, cell = _in_time(products[0], layer.is_turned).strides, layer.out, layer.node.cell
+    steps, batch, _ = _in_time(layer.x, layer.is_batch_first).shape
+    strides, out, cell = _in_time(products[0], layer.is_batch_first).strides, layer.out, layer.node.cell
     shape = RecurrentShape(
         cell=cell, steps=steps, batch=batch, hidden=layer.units, directions=layer.node.directions
     )
@@ -159,7 +159,7 @@ def _select_products(selector: Selector, layer: _Layer, place: int, weights: Wei
 
 
 def _bias(node: Recurrent, weights: Weights) -> Array | None:
-    """Return what is added to the products with the inputs: both biases, except a GRU's new gate's state bias."""
+    """Return the bias of the products with the inputs: both biases, except a GRU's new gate's state bias."""
     if weights.state_bias is None:
         return weights.input_bias
     bias = weights.state_bias.copy()
@@ -176,6 +176,6 @@ def _with_batch(view: View) -> View:
     return View(view.buffer, view.offset, (length, 1, width), (step, 0, neighbour))
 
 
-def _in_time(view: View, is_turned: bool) -> View:
+def _in_time(view: View, is_batch_first: bool) -> View:
     """Return sequences as (length, batch, features)."""
-    return view.permuted(_TURNED) if is_turned else view
+    return view.permuted(_TIME_FIRST) if is_batch_first else view

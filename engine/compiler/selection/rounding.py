@@ -1,4 +1,4 @@
-"""What is known of a node's kernel before its tensors have places."""
+"""Precision of a node's kernel before memory layout."""
 
 from engine.compiler.graph import Convolution, Node, TransposedConvolution
 from engine.compiler.selection.call import Selector

@@ -4,7 +4,7 @@ from engine.compiler.kernels.compact_winograd import CompactWinograd
 from engine.compiler.kernels.shapes import ImageStrides
 from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
-from engine.compiler.selection.call import Selector, image_strides, parts_worth
+from engine.compiler.selection.call import Selector, image_strides, parallel_parts
 from engine.compiler.selection.convolution_time import (
     COMPACT_TILES,
     NEAR_CACHE,
@@ -22,8 +22,8 @@ def winograd_kernel(selector: Selector, work: Work, outputs: int) -> Winograd | 
     """Return the kernel of a Winograd convolution.
 
     Args:
-        selector: what is compiled for.
-        work: the convolution, its channels side by side.
+        selector: the compilation target.
+        work: the convolution, its channels last.
         outputs: rows and columns that a tile computes.
     """
     if is_compact(selector, work, outputs):
@@ -51,7 +51,7 @@ def _compact(selector: Selector, work: Work, outputs: int) -> CompactWinograd:
     shape, lanes = work.shape, selector.lanes
     tiles = tiles_of(work, outputs)
     depth = -(-shape.channels // lanes) * lanes
-    parts = parts_worth(product_time(selector, work), selector.threads, 1)
+    parts = parallel_parts(product_time(selector, work), selector.threads, 1)
     return CompactWinograd(
         shape=shape,
         padding=work.padding,

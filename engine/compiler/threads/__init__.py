@@ -1,1 +1,1 @@
-"""Runs compiled steps: the native loop, and the threads that share it."""
+"""Execution of compiled steps: the native loop, and its threads."""

@@ -16,7 +16,7 @@ THREAD_CALLS = (
     "pthread_cond_broadcast",
     "sched_yield",
 )
-"""What native code calls to wait and to wake."""
+"""libc functions with which native code waits and wakes."""
 MUTEX_BYTES = CONDITION_BYTES = 128
 """Room for a mutex and for a condition variable; the largest known takes 64 bytes."""
 
@@ -34,7 +34,7 @@ def address_of(name: str) -> int | None:
 
 
 def has_threads() -> bool:
-    """Tell whether the system has the threads that teams are made of."""
+    """Return whether the system has the threads that teams are made of."""
     names = ("pthread_create", "pthread_join", "pthread_mutex_init", "pthread_cond_init", *THREAD_CALLS)
     return all(address_of(name) is not None for name in names)
 

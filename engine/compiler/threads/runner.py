@@ -1,13 +1,13 @@
-"""Writes the native code that runs a segment: step after step, each in chunks, on one thread or on a team.
+"""Native code that runs a segment: step after step, each in chunks, on one thread or on a team (work stealing).
 
 A team shares one word, its *state*, which counts the steps of all its runs. The chunks of a step are divided evenly:
 each member has a range of them, at the same place in every step, so that what one step wrote into the cache of a core
 is read by that core in the next one, and weights stay in its cache from run to run. Every member does the same: takes a
 chunk of its range, or of another's once its own has none, by counting the range down, calls the kernel on it, and
-counts it as done; who does the last chunk of a step moves the state on to the next one. So nobody waits for a member
-that has not woken up yet: it joins at whatever step the others have come to. A range says which state it belongs to, so
-that nobody takes a chunk of a step that is over. Members read all else about a run only between taking a chunk and
-counting it as done, or when theirs was the last one of a step: the run cannot end meanwhile.
+counts it as done; who does the last chunk of a step moves the state on to the next one. So no member waits for one that
+has not woken up yet: it joins at the current step of the others. A range contains its state, so that no chunk of a
+finished step is taken. Members read all else about a run only between taking a chunk and counting it as done, or when
+theirs was the last one of a step: the run cannot end meanwhile.
 
 A member that finds no chunk spins for some ten microseconds, then offers its core to others, then sleeps until the
 state changes.
@@ -58,7 +58,7 @@ class Runner:
     Attributes:
         alone: (rows, count, table, timestamps, stop) -> steps done, on the calling thread.
         together: (rows, count, table, timestamps, stop, team) -> steps done, with a team's help.
-        dismiss: (team) -> 0; tells the helpers to end.
+        dismiss: (team) -> 0; signals the helpers to exit.
         helper: address of the function that a helper's thread runs.
         code: keeps the machine code alive.
     """
@@ -192,7 +192,7 @@ def _write_wait(module: ir.Module) -> None:
 
 
 def _write_finish(module: ir.Module) -> None:
-    """finish(team, step, thread): a step is complete; record the time and open the next step, if there is one."""
+    """finish(team, step, thread): a step is complete; record the time and start the next step, if any."""
     r = Routine(module, "finish", 3)
     team, step, thread = r.parameters
     following = r.add(step, 1)
@@ -240,11 +240,11 @@ def _write_take(module: ir.Module) -> None:
     with r.count(members) as hop:
         member = r.remainder(r.add(thread, hop), members)
         place = _range(r, team, member)
-        with r.forever() as turn:
+        with r.forever() as loop:
             word = r.read(place)
             left = r.low_bits(word, CHUNK_BITS)
-            turn.leave_when(r.compare("==", left, 0))
-            turn.leave_when(r.compare("!=", r.shift_right(word, CHUNK_BITS), state))
+            loop.leave_when(r.compare("==", left, 0))
+            loop.leave_when(r.compare("!=", r.shift_right(word, CHUNK_BITS), state))
             with r.when(r.replace(word, r.sub(word, 1), place)):
                 chunks = r.load(_row(r, r.load(team, ROWS), r.load(team, STEP)), CHUNKS)
                 r.give(r.sub(r.call("end_of_range", chunks, members, member), left))
@@ -299,7 +299,7 @@ def _write_helper(module: ir.Module) -> None:
 
 
 def _write_dismiss(module: ir.Module) -> None:
-    """dismiss(team): tell the helpers to end; there is no run."""
+    """dismiss(team): signal the helpers to exit; there is no run."""
     r = Routine(module, "dismiss", 1)
     (team,) = r.parameters
     r.write(CLOSED, team, STATE)
@@ -327,7 +327,7 @@ def _end(r: Routine, team: IRValue, done: IRValue, thread: IRValue) -> None:
     """End the run and return."""
     r.store(done, team, RESULT)
     r.write(ENDED, team, STATE)
-    # only the caller wants to know, and it is awake if this is it
+    # only the caller waits, and it is awake if this is it
     with r.when(r.compare("!=", thread, 0)):
         r.call("wake", team)
     r.give(0)

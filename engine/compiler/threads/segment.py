@@ -14,7 +14,7 @@ class NativeStep:
     """One kernel at work.
 
     Attributes:
-        code: of the kernel.
+        code: code of the kernel.
         arguments_offset: where the step's arguments begin in the table of addresses, counted in addresses.
         chunks: parts that its work is split into, at least 1.
     """
@@ -32,7 +32,7 @@ class Segment:
 
     Attributes:
         steps: the same.
-        address: of the steps in the form that native code reads.
+        address: address of the steps in the form that native code reads.
         is_wide: whether a step has work for more than one thread.
 
     Raises:

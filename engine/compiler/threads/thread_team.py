@@ -31,7 +31,7 @@ _OWN_FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
 class ThreadTeam:
     """The calling thread and the helpers that work with it, asleep between runs.
 
-    Helpers are threads of the system that never touch the interpreter. They belong to the process that made them: in
+    Helpers are native threads that never run Python. They belong to the process that made them: in
     a forked child the caller does all the work. A team does one run at a time.
 
     Args:
@@ -68,14 +68,14 @@ class ThreadTeam:
         timestamps: Array | None = None,
         stop: StopSignal | None = None,
     ) -> int:
-        """Run a segment; returns how many steps were done, fewer than it has if the signal asked for a stop.
+        """Run a segment; returns how many steps were done, fewer than it has if the signal stopped the run.
 
         Args:
             segment: what to run.
             table_address: of the table of addresses that the steps find their arguments in.
             timestamps: int64, one more than steps: gets the time of the start and of each step's end, in nanoseconds of
                 time.perf_counter_ns.
-            stop: asked before each step.
+            stop: checked before each step.
 
         Raises:
             ValueError: the timestamps do not fit the segment.

@@ -12,9 +12,9 @@ from engine.compiler.threads.thread_team import ThreadTeam
 
 
 class ThreadTeamPool:
-    """Lends teams to runs: made when one is missing, so that there are never more than runs went on at once.
+    """Pool of thread teams, which grows to the peak number of concurrent runs.
 
-    Safe to use from any thread. A forked child begins with an empty pool.
+    Thread-safe. A forked child begins with an empty pool.
     """
 
     def __init__(self) -> None:

@@ -34,5 +34,5 @@ class ProgramMetrics:
         for model in snapshot.models:
             compiled.add_metric(model.labels, model.compilation.compiled)
             waiting.add_metric(model.labels, model.compilation.waiting)
-            not_worth.add_metric(model.labels, model.compilation.not_worth)
+            not_worth.add_metric(model.labels, model.compilation.not_compiled)
         yield from (compiled, waiting, not_worth)

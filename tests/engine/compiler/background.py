@@ -8,7 +8,7 @@ _SECONDS = 60.0
 def is_busy() -> bool:
     """Return whether the compiler's thread has work; while it looks for some, it holds the lock."""
     with background._lock:
-        return background._turns.is_busy
+        return background._schedule.is_busy
 
 
 def wait_until_idle() -> None:

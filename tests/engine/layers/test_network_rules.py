@@ -208,8 +208,8 @@ def test_refused() -> None:
         ("i1k", [X], "'i1k' has something other than letters and one ellipsis"),
         ("ijk->iijk", [X], "'iijk' must name labels of the operands, each once"),
         ("ijk->l", [X], "'l' must name labels of the operands"),
-        ("iij", [spec(2, 3, 4)], "a repeated label stands for sizes 2 and 3 of one operand"),
-        ("ij,jk", [spec(2, 3), spec(4, 5)], "a label stands for sizes 3 and 4"),
+        ("iij", [spec(2, 3, 4)], "a repeated label has sizes 2 and 3 in one operand"),
+        ("ij,jk", [spec(2, 3), spec(4, 5)], "a label has sizes 3 and 4"),
         ("ij,jk", [spec(2, 3), spec(3, 5, dtype="f8")], "dtype f64; expected f32 as the input has"),
     ],
 )

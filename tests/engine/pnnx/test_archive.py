@@ -57,7 +57,7 @@ def test_an_archive_without_entries_is_read(tmp_path: Path) -> None:
 
 
 def test_an_archive_comment_is_skipped(tmp_path: Path) -> None:
-    misleading = zr.END_RECORD.pack(zr.END_MARK, 0, 0, 0, 0, 0, 0, 0)
+    misleading = zr.END_RECORD.pack(zr.END_SIGNATURE, 0, 0, 0, 0, 0, 0, 0)
     assert read_bytes(tmp_path, build(MEMBERS, comment=misleading + b"..")) == ENTRIES
     assert read_bytes(tmp_path, build(MEMBERS, comment=b"c" * 0xFFFF)) == ENTRIES
 

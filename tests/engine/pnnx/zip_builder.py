@@ -35,7 +35,7 @@ def zip64_extra(*values: int) -> bytes:
 def local_record(member: Member) -> bytes:
     size, name = len(member.data), member.raw_name
     header = zr.LocalHeader(
-        zr.LOCAL_MARK, 0, 0, zlib.crc32(member.data), size, size, len(name), len(member.local_extra)
+        zr.LOCAL_SIGNATURE, 0, 0, zlib.crc32(member.data), size, size, len(name), len(member.local_extra)
     )
     header = header._replace(**member.local)  # type: ignore[arg-type]  # the mark is never among them
     return zr.LOCAL_HEADER.pack(*header) + name + member.local_extra + member.data
@@ -44,7 +44,9 @@ def local_record(member: Member) -> bytes:
 def central_record(member: Member, start: int) -> bytes:
     size, name, extra = len(member.data), member.raw_name, member.central_extra
     checksum = zlib.crc32(member.data)
-    header = zr.CentralHeader(zr.CENTRAL_MARK, 0, 0, checksum, size, size, len(name), len(extra), 0, 0, start)
+    header = zr.CentralHeader(
+        zr.CENTRAL_SIGNATURE, 0, 0, checksum, size, size, len(name), len(extra), 0, 0, start
+    )
     header = header._replace(**member.central)  # type: ignore[arg-type]  # the mark is never among them
     return zr.CENTRAL_HEADER.pack(*header) + name + extra
 
@@ -53,7 +55,7 @@ def build(members: Sequence[Member], end: Fields | None = None, comment: bytes =
     """Return a classic archive; `end` replaces fields of its end record."""
     body, directory = _body(members)
     count, length = len(members), len(comment)
-    record = zr.EndRecord(zr.END_MARK, 0, 0, count, count, len(directory), len(body), length)
+    record = zr.EndRecord(zr.END_SIGNATURE, 0, 0, count, count, len(directory), len(body), length)
     record = record._replace(**end or {})  # type: ignore[arg-type]  # the mark is never among them
     return body + directory + zr.END_RECORD.pack(*record) + comment
 
@@ -62,13 +64,13 @@ def build_zip64(members: Sequence[Member], end: Fields | None = None, locator: F
     """Return an archive with zip64 end records, as current releases of `pnnx` write; `end` is the 64-bit one."""
     body, directory = _body(members)
     count, size, start = len(members), len(directory), len(body)
-    wide = zr.Zip64EndRecord(zr.ZIP64_END_MARK, 44, 45, 45, 0, 0, count, count, size, start)
-    where = zr.Zip64Locator(zr.ZIP64_LOCATOR_MARK, 0, start + size, 1)
+    wide = zr.Zip64EndRecord(zr.ZIP64_END_SIGNATURE, 44, 45, 45, 0, 0, count, count, size, start)
+    where = zr.Zip64Locator(zr.ZIP64_LOCATOR_SIGNATURE, 0, start + size, 1)
     full = (zr.FULL_16,) * 4 + (zr.FULL_32,) * 2
     wide = wide._replace(**end or {})  # type: ignore[arg-type]  # the mark is never among them
     where = where._replace(**locator or {})  # type: ignore[arg-type]  # the mark is never among them
     records = zr.ZIP64_END_RECORD.pack(*wide) + zr.ZIP64_LOCATOR.pack(*where)
-    return body + directory + records + zr.END_RECORD.pack(zr.END_MARK, *full, 0)
+    return body + directory + records + zr.END_RECORD.pack(zr.END_SIGNATURE, *full, 0)
 
 
 def zip64_member(name: str, data: bytes, header_start: int) -> Member:

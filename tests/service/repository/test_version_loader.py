@@ -39,7 +39,7 @@ def test_options_are_those_of_the_settings() -> None:
 
 def test_a_model_that_takes_too_long_to_build_is_broken(tmp_path: Path) -> None:
     folder = add_model(tmp_path, "m", VECTOR)
-    with pytest.raises(BuildTimeoutError, match=r"^building was given up at .* of max_build_seconds$"):
+    with pytest.raises(BuildTimeoutError, match=r"^building timed out at .* of max_build_seconds$"):
         load_version("m", folder, LoadOptions(max_build_seconds=1e-9))
 
 

@@ -38,7 +38,7 @@ def loaded(name: str, version: str, refused: int = 0) -> LoadedModel:
     graph = SimpleNamespace(
         verification=SimpleNamespace(refused_count=refused),
         precisions=precisions,
-        compilation=Compilation(compiled=7, waiting=5, not_worth=4),
+        compilation=Compilation(compiled=7, waiting=5, not_compiled=4),
     )
     return cast(LoadedModel, SimpleNamespace(name=name, version=version, config=config, graph=graph))
 

@@ -286,4 +286,4 @@ def test_eight_processes_at_once_fill_an_empty_folder(tmp_path: Path) -> None:
     results = [process.communicate(timeout=300) for process in processes]
     assert {process.returncode for process in processes} == {0}, results
     assert len({printed for printed, _ in results}) == 1
-    assert {path.suffix for path in (tmp_path / "cache").rglob("*.*")} == {".code", ".mark", ".weights"}
+    assert {path.suffix for path in (tmp_path / "cache").rglob("*.*")} == {".code", ".verified", ".weights"}

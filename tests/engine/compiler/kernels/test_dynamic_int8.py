@@ -105,7 +105,7 @@ def quantization(target: Target, rows: int, columns: int, margin: int = 0) -> Ro
         x_step=columns + margin,
         out_step=words(columns) + margin,
         lanes=target.lanes,
-        is_open=True,
+        is_dynamic=True,
     )
 
 

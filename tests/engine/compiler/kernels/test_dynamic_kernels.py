@@ -11,7 +11,7 @@ from engine.compiler.emit.jit import Kernel, general
 from engine.compiler.emit.pointwise import Apply, Leaf
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.convolution_chunk import ChunkSize
-from engine.compiler.kernels.dynamic_elementwise import opened
+from engine.compiler.kernels.dynamic_elementwise import dynamic_kernel
 from engine.compiler.kernels.dynamic_linear import DynamicLinear
 from engine.compiler.kernels.dynamic_matmul import DynamicMatrixProduct
 from engine.compiler.kernels.elementwise import copy, elementwise
@@ -144,7 +144,7 @@ def test_softmax(target: Target, skips: bool) -> None:
             x[0, 1] = -np.inf
         strides = (length * length, length)
         shape = (HEADS, length)
-        kernel = SoftmaxKernel(length, 1, 1, shape, strides, strides, skip_masked=skips, is_open=True)
+        kernel = SoftmaxKernel(length, 1, 1, shape, strides, strides, skip_masked=skips, is_dynamic=True)
         with np.errstate(invalid="ignore"):
             expected = softmax(x, 2)
         expected[0, 1] = 0 if skips else expected[0, 1]
@@ -160,7 +160,7 @@ def test_layer_norm_is_that_of_the_exact_kernel(target: Target) -> None:
         kernel = LayerNormKernel(length, WIDTH, WIDTH, WIDTH, 1e-5)
         exact, ours = (
             run(one, target, x, weight, bias, np.zeros_like(x))[3]
-            for one in (kernel, replace(kernel, is_open=True))
+            for one in (kernel, replace(kernel, is_dynamic=True))
         )
         np.testing.assert_array_equal(ours, exact)
 
@@ -177,7 +177,7 @@ def test_reduction_is_that_of_the_exact_kernel(target: Target, how: str) -> None
         kernel = reduction(how, x.shape, (WIDTH, 1), axes, (1,) * len(shape))
         exact, ours = (
             run(one, target, x, np.zeros(shape or 1, np.float32))[1]
-            for one in (kernel, replace(kernel, is_open=True))
+            for one in (kernel, replace(kernel, is_dynamic=True))
         )
         np.testing.assert_array_equal(ours, exact)
 
@@ -191,13 +191,15 @@ def test_copies_and_expressions(target: Target) -> None:
         token = HEADS * PART
         turned = copy((length, HEADS, PART), (PART, length * PART, 1), (token, PART, 1))
         out = np.zeros((length, HEADS, PART), np.float32)
-        np.testing.assert_array_equal(run(opened(turned), target, x, out)[1], x.transpose(1, 0, 2))
+        np.testing.assert_array_equal(run(dynamic_kernel(turned), target, x, out)[1], x.transpose(1, 0, 2))
         across = copy((HEADS * PART, length), (length, 1), (1, token))
         matrix, out = x.reshape(token, length), np.zeros((length, token), np.float32)
-        np.testing.assert_array_equal(run(opened(across), target, matrix, out)[1], matrix.T)
+        np.testing.assert_array_equal(run(dynamic_kernel(across), target, matrix, out)[1], matrix.T)
         strides = (length * PART, PART, 1)
         added = elementwise(x.shape, [strides, (0, 0, 1)], strides, Apply("add", (Leaf(0), Leaf(1))))
-        np.testing.assert_array_equal(run(opened(added), target, x, line, np.zeros_like(x))[2], x + line)
+        np.testing.assert_array_equal(
+            run(dynamic_kernel(added), target, x, line, np.zeros_like(x))[2], x + line
+        )
 
     check_each(LENGTHS, check)
 
@@ -205,7 +207,7 @@ def test_copies_and_expressions(target: Target) -> None:
 @every_target
 def test_long_lines_are_done_in_pieces(target: Target) -> None:
     x = draw(70_001)
-    kernel = opened(copy(x.shape, (1,), (1,)))
+    kernel = dynamic_kernel(copy(x.shape, (1,), (1,)))
     np.testing.assert_array_equal(run(kernel, target, x, np.zeros_like(x))[1], x)
     assert kernel.chunks > 1
 
@@ -223,10 +225,10 @@ MAKERS: dict[str, Callable[[Target, int], Kernel]] = {
     "scores": scores,
     "mixture": mixture,
     "linear": linear,
-    "softmax": lambda _, n: SoftmaxKernel(n, 1, 1, (n,), (n,), (n,), is_open=True),
-    "layer norm": lambda _, n: LayerNormKernel(n, WIDTH, WIDTH, WIDTH, 1e-5, is_open=True),
-    "reduction": lambda _, n: replace(reduction("mean", (n, WIDTH), (WIDTH, 1), (0,), (1,)), is_open=True),
-    "copy": lambda _, n: opened(copy((n, HEADS, PART), (PART, n * PART, 1), (HEADS * PART, PART, 1))),
+    "softmax": lambda _, n: SoftmaxKernel(n, 1, 1, (n,), (n,), (n,), is_dynamic=True),
+    "layer norm": lambda _, n: LayerNormKernel(n, WIDTH, WIDTH, WIDTH, 1e-5, is_dynamic=True),
+    "reduction": lambda _, n: replace(reduction("mean", (n, WIDTH), (WIDTH, 1), (0,), (1,)), is_dynamic=True),
+    "copy": lambda _, n: dynamic_kernel(copy((n, HEADS, PART), (PART, n * PART, 1), (HEADS * PART, PART, 1))),
 }
 
 

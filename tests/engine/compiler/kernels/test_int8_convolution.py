@@ -140,5 +140,5 @@ def test_weights_without_scales_are_a_mistake() -> None:
         epilogue=NOTHING,
         x_scale=TensorScale(1.0, 0),
     )
-    with pytest.raises(ValueError, match="integers without their scales"):
+    with pytest.raises(ValueError, match="integers without scales"):
         made.pack(np.zeros((4, 4, 1, 1), np.int8), None)

@@ -11,12 +11,12 @@ import pytest
 
 from engine import BuildTimeoutError, RunStoppedError, RuntimeGraph, TensorSpec, TraceLevel
 from engine.compiler.program import background, programs, verifier
-from engine.compiler.program.background import compile_beside
+from engine.compiler.program.background import compile_in_background
 from engine.compiler.program.compile_throttle import CompileThrottle, ThrottledClock
 from engine.compiler.program.hotness import LEAST_RUNS, MOST_SHAPES, PAYBACK_FACTOR, Hotness
-from engine.compiler.program.kept_programs import MOST_PROGRAMS, InputKey, KeptPrograms
 from engine.compiler.program.native import NativeExecutor
 from engine.compiler.program.program import Program
+from engine.compiler.program.program_cache import MOST_PROGRAMS, InputKey, ProgramCache
 from engine.dtypes import Array
 from engine.switch_interval import SHORT_SWITCH_INTERVAL
 from tests.engine.compiler.background import wait_until_idle
@@ -67,7 +67,7 @@ def settle() -> None:
     """Wait until the compiler's thread has nothing left to do."""
     done = threading.Event()
     work = Work(done.set)
-    compile_beside(work)
+    compile_in_background(work)
     assert done.wait(SECONDS)
     wait_until_idle()
 
@@ -114,7 +114,7 @@ def test_a_shape_that_came_once_is_not_compiled(tmp_path: Path) -> None:
         assert "native" not in backends(graph, rows(count))
     settle()
     assert (graph.compilation.compiled, graph.compilation.waiting) == (0, 0)
-    assert graph.compilation.not_worth == 19
+    assert graph.compilation.not_compiled == 19
 
 
 @pytest.mark.usefixtures("is_cheap")
@@ -140,29 +140,29 @@ def test_answers_are_the_same_before_and_after(tmp_path: Path) -> None:
         np.testing.assert_allclose(result, results[0], rtol=1e-5, atol=1e-6)
 
 
-def test_worth_is_what_numpy_took_against_what_compiling_takes() -> None:
-    demand = Hotness()
-    assert not demand.note(shape(1), 1.0, 0.5), "it came once"
-    assert demand.note(shape(1), 1.0, 0.5)
-    assert not demand.note(shape(2), 0.1 / PAYBACK_FACTOR, 0.5)
-    assert not demand.note(shape(2), 0.1 / PAYBACK_FACTOR, 0.5)
-    assert demand.note(shape(2), 0.4 / PAYBACK_FACTOR, 0.5)
-    assert demand.best(0.5) == shape(1), "numpy took longest on it"
-    assert demand.count(0.5) == (2, 0)
-    assert demand.count(2.0 * PAYBACK_FACTOR) == (1, 1)
-    demand.forget(shape(1))
-    assert demand.best(0.5) == shape(2)
-    assert demand.best(100.0) is None
+def test_a_shape_is_hot_once_numpy_took_long_enough() -> None:
+    hotness = Hotness()
+    assert not hotness.note(shape(1), 1.0, 0.5), "it came once"
+    assert hotness.note(shape(1), 1.0, 0.5)
+    assert not hotness.note(shape(2), 0.1 / PAYBACK_FACTOR, 0.5)
+    assert not hotness.note(shape(2), 0.1 / PAYBACK_FACTOR, 0.5)
+    assert hotness.note(shape(2), 0.4 / PAYBACK_FACTOR, 0.5)
+    assert hotness.hottest(0.5) == shape(1), "numpy took longest on it"
+    assert hotness.count(0.5) == (2, 0)
+    assert hotness.count(2.0 * PAYBACK_FACTOR) == (1, 1)
+    hotness.forget(shape(1))
+    assert hotness.hottest(0.5) == shape(2)
+    assert hotness.hottest(100.0) is None
 
 
 def test_few_shapes_are_remembered() -> None:
-    demand = Hotness()
+    hotness = Hotness()
     for number in range(3 * MOST_SHAPES):
-        demand.note(shape(number), 1.0, 0.5)
-    assert demand.count(0.5) == (0, MOST_SHAPES)
+        hotness.note(shape(number), 1.0, 0.5)
+    assert hotness.count(0.5) == (0, MOST_SHAPES)
 
 
-def test_graphs_take_turns() -> None:
+def test_graphs_share_the_compiler_round_robin() -> None:
     """Of two graphs with work, the one that less time was spent on comes first."""
     order: list[str] = []
     may_begin, begun = threading.Event(), threading.Event()
@@ -177,9 +177,9 @@ def test_graphs_take_turns() -> None:
 
     greedy = Work(begin, take_time, take_time, take_time)
     modest = Work(lambda: order.append("modest"))
-    compile_beside(greedy)
+    compile_in_background(greedy)
     assert begun.wait(SECONDS)
-    compile_beside(modest)
+    compile_in_background(modest)
     may_begin.set()
     settle()
     assert sorted(order) == ["greedy"] * 3 + ["modest"]
@@ -187,10 +187,10 @@ def test_graphs_take_turns() -> None:
 
 
 @pytest.mark.usefixtures("idle_compiler")
-def test_turns_with_the_interpreter_are_short_only_meanwhile() -> None:
+def test_switch_interval_is_short_only_while_compiling() -> None:
     usual, seen = sys.getswitchinterval(), []
     work = Work(lambda: seen.append(sys.getswitchinterval()))
-    compile_beside(work)
+    compile_in_background(work)
     settle()
     assert seen == [pytest.approx(SHORT_SWITCH_INTERVAL)]
     assert sys.getswitchinterval() == usual
@@ -207,7 +207,7 @@ def test_what_fails_beside_the_runs_is_logged_and_the_next_goes_on(caplog: pytes
 
     with caplog.at_level(logging.WARNING):
         work = Work(fail, lack_memory, done.set)
-        compile_beside(work)
+        compile_in_background(work)
         settle()
     assert done.is_set()
     levels = [record.levelname for record in caplog.records if record.name == background.__name__]
@@ -215,7 +215,7 @@ def test_what_fails_beside_the_runs_is_logged_and_the_next_goes_on(caplog: pytes
 
 
 def test_programs_in_use_are_not_displaced() -> None:
-    kept = KeptPrograms()
+    kept = ProgramCache()
     for number in range(MOST_PROGRAMS):
         assert kept.has_place
         kept.add(key(number), None)
@@ -234,8 +234,8 @@ def test_programs_in_use_are_not_displaced() -> None:
 
 
 def test_programs_are_kept_by_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.compiler.program.kept_programs.own_bytes", lambda *_: 10 << 20)
-    kept = KeptPrograms()
+    monkeypatch.setattr("engine.compiler.program.program_cache.own_bytes", lambda *_: 10 << 20)
+    kept = ProgramCache()
     for number in range(8):
         kept.add(key(number), object())  # type: ignore[arg-type]  # it is only kept
     assert len(kept) == 3
@@ -287,11 +287,11 @@ def test_memory_that_is_too_short_to_choose_stops_no_later_work(caplog: pytest.L
 
     settle()
     short = Short(MemoryError)
-    compile_beside(short)
+    compile_in_background(short)
     background._thread().submit(lambda: None).result(SECONDS)
     settle()
     assert not short.steps
-    assert "memory is short" in caplog.text
+    assert "out of memory" in caplog.text
 
 
 @pytest.mark.usefixtures("is_cheap")
@@ -301,7 +301,7 @@ def test_programs_are_looked_up_and_kept_under_one_lock(
     locks: list[threading.Lock] = []
     unlocked: list[str] = []
 
-    class Watched(KeptPrograms):
+    class Watched(ProgramCache):
         def add(self, *arguments: object) -> None:
             unlocked.extend([] if locks[0].locked() else ["add"])
             super().add(*arguments)  # type: ignore[arg-type]
@@ -310,7 +310,7 @@ def test_programs_are_looked_up_and_kept_under_one_lock(
             unlocked.extend([] if locks[0].locked() else ["look_up"])
             return super().look_up(name)
 
-    monkeypatch.setattr(programs, "KeptPrograms", Watched)
+    monkeypatch.setattr(programs, "ProgramCache", Watched)
     graph = open_graph(tmp_path)
     executor = graph._executor
     assert isinstance(executor, NativeExecutor)

@@ -72,7 +72,7 @@ def by_numpy(param: Path, quantization: Quantization) -> list[Array]:
 
 def make(graph: RuntimeGraph, target: Target, threads: int) -> DynamicProgram:
     leaving = [port.operand for port in graph.outputs]
-    selector = Selector(target, threads, PackedStore(), Precision.INT8, is_open=True)
+    selector = Selector(target, threads, PackedStore(), Precision.INT8, is_dynamic=True)
     return dynamic_program(lambda length: graph.plan(specs(length)), leaving, selector, UNLIMITED)
 
 
@@ -179,7 +179,9 @@ def test_with_matrix_registers_the_program_for_all_lengths_stands_in(
 
 
 @pytest.mark.parametrize(("name", "has_faster"), [("amx", True), ("vnni", False), ("avx2", False)])
-def test_which_programs_only_stand_in(name: str, has_faster: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_programs_are_only_a_fallback(
+    name: str, has_faster: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dynamic_programs, "host_target", lambda: target_named(name))
     given = {precision for precision in Precision if dynamic_programs.is_only_a_fallback(precision)}
     assert given == {Precision.BF16, Precision.AUTO} | ({Precision.INT8} if has_faster else set())

@@ -69,7 +69,7 @@ def test_other_numbers_of_rows_have_open_programs_of_their_own(tmp_path: Path) -
 def test_more_numbers_of_rows_than_there_are_places_are_not_compiled_again_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dynamic_programs, "MOST_OPEN", 2)
+    monkeypatch.setattr(dynamic_programs, "MAX_DYNAMIC", 2)
     text = "\n".join(("pnnx.Input in 0 1 x #x=(?,?,6)f32", LINEAR, END))
     graph, plain = both(tmp_path, text)
 

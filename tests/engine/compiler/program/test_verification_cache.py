@@ -9,7 +9,7 @@ import pytest
 
 from engine import RuntimeGraph, registry
 from engine.compiler.emit import code_store as stores
-from engine.compiler.emit.code_store import MARK, CodeStore
+from engine.compiler.emit.code_store import VERIFIED, CodeStore
 from engine.compiler.emit.jit import KernelCache
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.program import checker, verifier
@@ -47,9 +47,9 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> Comparisons:
     return made
 
 
-def marks(store: CodeStore) -> list[Path]:
+def entries(store: CodeStore) -> list[Path]:
     assert store._folder is not None
-    return sorted(store._folder.glob(f"*{MARK}"))
+    return sorted(store._folder.glob(f"*{VERIFIED}"))
 
 
 @pytest.mark.usefixtures("store")
@@ -119,45 +119,45 @@ def test_another_engine_is_compared(
     open_graph(tmp_path, *LINES).forward([X])
     monkeypatch.setattr(stores, "_source_digest", lambda: "another")
     open_graph(tmp_path, *LINES).forward([X])
-    assert len(marks(store)) == 2
+    assert len(entries(store)) == 2
 
 
-def test_damaged_marks_are_not_believed(tmp_path: Path, store: CodeStore, comparisons: Comparisons) -> None:
+def test_damaged_entries_are_not_believed(tmp_path: Path, store: CodeStore, comparisons: Comparisons) -> None:
     open_graph(tmp_path, *LINES).forward([X])
-    (file,) = marks(store)
+    (file,) = entries(store)
     sound = file.read_bytes()
     for damaged in (b"", sound[:-1], sound[:-1] + b"?", b"?" + sound[1:]):
         before = len(comparisons)
         file.write_bytes(damaged)
         open_graph(tmp_path, *LINES).forward([X])
         assert len(comparisons) == before + 1
-        assert marks(store) == [file]
+        assert entries(store) == [file]
         assert file.read_bytes() == sound
 
 
-def test_the_mark_of_another_program_is_not_believed(
+def test_the_entry_of_another_program_is_not_believed(
     tmp_path: Path, store: CodeStore, comparisons: Comparisons
 ) -> None:
     open_graph(tmp_path, *LINES).forward([X])
-    (one,) = marks(store)
+    (one,) = entries(store)
     open_graph(tmp_path, *LINES).forward([X[:1]])
-    (other,) = set(marks(store)) - {one}
+    (other,) = set(entries(store)) - {one}
     other.write_bytes(one.read_bytes())
     open_graph(tmp_path, *LINES).forward([X[:1]])
     assert len(comparisons) == 3
 
 
-def test_marks_that_others_may_have_set_are_not_believed(
+def test_entries_that_others_may_have_set_are_not_believed(
     tmp_path: Path, store: CodeStore, comparisons: Comparisons
 ) -> None:
     open_graph(tmp_path, *LINES).forward([X])
-    marks(store)[0].chmod(0o666)
+    entries(store)[0].chmod(0o666)
     open_graph(tmp_path, *LINES).forward([X])
     assert len(comparisons) == 2
 
 
 @pytest.mark.plants_a_mistake
-def test_a_wrong_program_gets_no_mark(
+def test_a_wrong_program_gets_no_entry(
     tmp_path: Path, store: CodeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(selection, "best_tile", lambda *_: 4)
@@ -166,7 +166,7 @@ def test_a_wrong_program_gets_no_mark(
         graph = open_graph(tmp_path, *LINES)
         graph.forward([X])
         assert graph.verification.refused_count == 1
-    assert not marks(store)
+    assert not entries(store)
 
 
 @pytest.mark.plants_a_mistake
@@ -175,14 +175,14 @@ def test_weights_that_are_packed_otherwise_are_compared(
 ) -> None:
     monkeypatch.setattr(selection, "best_tile", lambda *_: 4)
     open_graph(tmp_path, *LINES).forward([X])
-    assert len(marks(store)) == 1
+    assert len(entries(store)) == 1
     monkeypatch.setattr(Winograd, "pack", shifted_bias)
     graph = open_graph(tmp_path, *LINES)
     graph.forward([X])
     assert graph.verification.refused_count == 1
 
 
-def test_programs_that_run_layers_from_outside_get_no_mark(tmp_path: Path, store: CodeStore) -> None:
+def test_programs_that_run_layers_from_outside_get_no_entry(tmp_path: Path, store: CodeStore) -> None:
     own = registry.copy()
 
     @own.layer("torch.cumprod", replace=True)
@@ -190,10 +190,10 @@ def test_programs_that_run_layers_from_outside_get_no_mark(tmp_path: Path, store
         return np.cumsum(input, dim) * 2
 
     open_graph(tmp_path, *LINES, layers=own).forward([X])
-    assert not marks(store)
+    assert not entries(store)
 
 
-def test_nothing_is_marked_where_nothing_is_kept(
+def test_nothing_is_cached_where_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comparisons: Comparisons
 ) -> None:
     off = CodeStore(None)

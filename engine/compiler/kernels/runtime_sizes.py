@@ -1,4 +1,4 @@
-"""Extents and strides that the code of a kernel is told when it is called."""
+"""Runtime dimensions: extents and strides that are arguments of a kernel's code."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,11 +8,11 @@ from engine.compiler.emit.types import IRValue
 
 
 def only_ones(strides: Sequence[int]) -> Any:
-    """Return a tuple of the strides that are in the code: those of 1, which vectors need; 0 for what it is told."""
+    """Return the strides that are constants of the code: 1, which vectors need; 0 for runtime strides."""
     return tuple(int(stride == 1) for stride in strides)
 
 
-class ToldSizes:
+class RuntimeSizes:
     """Reads the integers that follow the addresses of a kernel's arguments, in their order.
 
     Args:
@@ -25,7 +25,7 @@ class ToldSizes:
         self._place = first
 
     def one(self, known: int = 0) -> IRValue:
-        """Return the next integer; the number itself where the code knows it, as it is not 0."""
+        """Return the next integer; the constant itself if it is not 0."""
         self._place += 1
         return known or self._e.size(self._place - 1)
 

@@ -1,4 +1,4 @@
-"""The programs that were compiled beside runs: as many as there is a place for."""
+"""Cache of programs that were compiled in the background."""
 
 from collections import OrderedDict
 from typing import Any
@@ -12,23 +12,23 @@ InputKey = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 
 MOST_PROGRAMS = 64
 MOST_BYTES = 32 << 20
-"""What such programs of a graph may take together; memory of runs is not counted, as all programs share it."""
+"""Maximum bytes of such programs of a graph, without the memory of runs, which all programs share."""
 CALL_BYTES = 40 << 10
-"""What a call of a kernel takes besides weights, as measured: machine code, the objects of plan and trace."""
+"""Measured bytes of a kernel call without weights: machine code, the objects of plan and trace."""
 _STALE = 4
-"""A program is displaced only if no run used it for this many times as many runs as there are places."""
+"""A program is evicted only if unused for this many runs, as a multiple of the capacity."""
 
 
-class KeptPrograms:
-    """Programs by inputs. Not safe for several threads.
+class ProgramCache:
+    """Programs by inputs. Not thread-safe.
 
-    Where there is no place, one that is still in use is not given up for another: clients that go through more shapes
-    than there are places would have all of them compiled again and again.
+    When full, a program in use is not evicted: clients that cycle through more shapes would otherwise recompile all of
+    them again and again.
 
     Args:
-        most: programs that are kept.
-        most_bytes: what they may take together.
-        call_bytes: what a call of a kernel takes.
+        most: maximum programs.
+        most_bytes: maximum bytes of all programs.
+        call_bytes: bytes of a kernel call.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class KeptPrograms:
 
     @property
     def has_place(self) -> bool:
-        """Whether one more program may be kept."""
+        """Whether there is room for one more program."""
         if len(self._programs) < self._most and self._bytes < self._most_bytes:
             return True
         _, _, last_use = next(iter(self._programs.values()))
         return self.is_stale(last_use)
 
     def look_up(self, key: InputKey) -> tuple[bool, Program | None]:
-        """Return whether a program is kept, and which; None stands for one that is known to be of no use."""
+        """Return whether an entry is cached, and its program; None for inputs without a usable program."""
         self._clock += 1
         entry = self._programs.get(key)
         if entry is None:
@@ -65,20 +65,20 @@ class KeptPrograms:
 
     @property
     def clock(self) -> int:
-        """How many runs looked for a program so far."""
+        """Number of lookups so far."""
         return self._clock
 
     def is_stale(self, last_use: int) -> bool:
-        """Tell whether what was used last at a time of `clock` may be displaced."""
+        """Return whether a program last used at a time of `clock` may be evicted."""
         return self._clock - last_use > _STALE * self._most
 
     @property
     def in_use(self) -> list[InputKey]:
-        """The inputs whose programs are not to be displaced yet."""
+        """The inputs whose programs must not be evicted yet."""
         return [key for key, (_, _, last_use) in self._programs.items() if not self.is_stale(last_use)]
 
     def add(self, key: InputKey, program: Program | None) -> None:
-        """Keep a program, in the place of those that were not used for longest."""
+        """Add a program, and evict the least recently used ones beyond the limits."""
         size = 0 if program is None else own_bytes(program, self._call_bytes)
         self._programs[key] = (program, size, self._clock)
         self._bytes += size
@@ -90,5 +90,5 @@ class KeptPrograms:
 
 
 def own_bytes(program: Program, call_bytes: int = CALL_BYTES) -> int:
-    """Return roughly how many bytes a program takes that are not those of a run, and not of weights that all share."""
+    """Return the approximate bytes of a program without the memory of runs and shared weights."""
     return call_bytes * (1 + len(program.calls))
