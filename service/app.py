@@ -22,7 +22,6 @@ from service.http.request_middleware import RequestMiddleware
 from service.inspection.traffic_of_server import make_traffic
 from service.lifecycle import Lifecycle
 from service.lifespan import lifespan
-from service.processes.siblings import Siblings
 from service.processes.slot import Slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
@@ -58,7 +57,7 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     )
     services.traffic = make_traffic(settings, dispatcher)
     if slot is not None:
-        services.siblings = Siblings(slot.channel, slot.number)
+        services.process = slot.number
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
     origins = OriginPolicy(settings)
     buckets = TokenBuckets(settings.rate_limit) if settings.rate_limit else None
@@ -100,7 +99,7 @@ def _make_grpc(
         raise SettingsError(
             "grpc_port: needs the extra kuiper-serve[grpc], which is not installed"
         ) from error
-    if slot is not None and not slot.grpc_sockets:
+    if slot is not None and slot.grpc_port is None:
         _logger.error("grpc_port: is read when the first process starts; gRPC is answered from then on")
         return []
     return [GrpcServer(Front(services, access, buckets, budget), slot)]
@@ -117,8 +116,8 @@ def _add_middleware(
     """Put the middleware around all routes, innermost first."""
     settings, telemetry = services.settings, services.telemetry
     app.add_middleware(HeadMiddleware)
-    if services.siblings is not None:
-        app.add_middleware(ChangeMiddleware, services=services, siblings=services.siblings)
+    if services.process is not None:
+        app.add_middleware(ChangeMiddleware)
     if buckets is not None:
         app.add_middleware(RateLimitMiddleware, buckets=buckets)
     if access.is_limited:

@@ -52,7 +52,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
         services.traffic.close()
         services.dispatcher.close()
         if services.telemetry.processes is not None:
-            services.telemetry.processes.publish(services.snapshot())
+            services.telemetry.processes.publish(services.snapshot(), is_last=True)
         DECODER.close()
         trimmer.close()
         services.telemetry.close()
@@ -105,12 +105,8 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
         raise
     if early is not None:
         early.let_go()
-    if services.siblings is not None:
-        if code_folder_in_use() is None and settings.backend != "numpy":
-            _logger.warning(
-                "compiled code and weights cannot be kept (KUIPER_CACHE): each process has its own"
-            )
-        await services.siblings.catch_up()
+    if services.process is not None and code_folder_in_use() is None and settings.backend != "numpy":
+        _logger.warning("compiled code and weights cannot be kept (KUIPER_CACHE): each process has its own")
     if services.lifecycle.phase is Phase.STARTING:
         services.dispatcher.start()
         trimmer.start()

@@ -13,7 +13,6 @@ from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.graph.document_cache import DocumentCache
 from service.lifecycle import Lifecycle, Phase
-from service.processes.siblings import Siblings
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
 from service.repository.loaded_model import LoadedModel
@@ -55,9 +54,6 @@ class Listener(Protocol):
     def leave(self) -> None:
         """Leave what is new to the process that has taken this one's place."""
 
-    def end_connections(self) -> None:
-        """Have clients connect again."""
-
 
 @dataclass(slots=True)
 class Services:
@@ -84,7 +80,7 @@ class Services:
         began: when the server began, on the clock of `time.monotonic`.
         shared: makes answers of routes that compute, one for all who wait for it.
         refusal_pace: how fast clients are answered that are refused again and again.
-        siblings: the other processes; None where there is only this one.
+        process: number of this process among several; None where there is only this one.
         opens_at_once: whether the application starts before its models are loaded.
         listeners: what answers other protocols.
         limits: upper bounds on the size of a request.
@@ -111,7 +107,7 @@ class Services:
     began: float = field(default_factory=monotonic)
     shared: SharedResults = field(default_factory=SharedResults)
     refusal_pace: RefusalPace = field(default_factory=RefusalPace)
-    siblings: Siblings | None = None
+    process: int | None = None
     opens_at_once: bool = False
     listeners: list[Listener] = field(default_factory=list)
     limits: Limits = field(init=False)

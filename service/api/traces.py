@@ -8,9 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from service.context import context_of
 from service.description.openapi import error_responses
-from service.http.route_threads import sibling_threads
-from service.http.sibling_call import is_for_sibling
-from service.kept_traces import CLIENT_HEADER, KeptTraces
+from service.kept_traces import KeptTraces
 from service.services import services_of
 from service.telemetry.trace_view import ChromeTrace, TraceDetail, TraceList
 
@@ -33,12 +31,9 @@ async def list_traces(request: Request, format: TraceFormat = "json") -> Respons
     """
     services = services_of(request)
     client = _client_of(request)
-    kept = KeptTraces(services, is_alone=is_for_sibling(request), client=client)
+    kept = KeptTraces(services, client)
     compute = kept.draw_all if format == "chrome" else kept.list_all
-    if kept.is_alone:
-        content = await to_thread.run_sync(compute, limiter=sibling_threads())
-    else:
-        content = await services.shared.get(("traces", format, client), compute)
+    content = await services.shared.get(("traces", format, client), compute)
     return _answer(content, format)
 
 
@@ -49,18 +44,15 @@ async def list_traces(request: Request, format: TraceFormat = "json") -> Respons
 )
 async def show_trace(request: Request, request_id: str, format: TraceFormat = "json") -> Response:
     """Show or draw the most recent traced run of a request, which an API key sees where it asked for it itself."""
-    kept = KeptTraces(services_of(request), is_alone=is_for_sibling(request), client=_client_of(request))
+    kept = KeptTraces(services_of(request), _client_of(request))
     show = partial(kept.show, request_id, is_drawn=format == "chrome")
-    content = await to_thread.run_sync(show, limiter=sibling_threads() if kept.is_alone else None)
+    content = await to_thread.run_sync(show)
     return _answer(content, format)
 
 
 def _client_of(request: Request) -> bytes | None:
     """Return whose runs a request may see, the digest of its API key; None: those of all."""
     context = context_of(request)
-    if is_for_sibling(request):
-        digest = context.header(CLIENT_HEADER.encode())
-        return None if digest is None else bytes.fromhex(digest)
     return context.client if isinstance(context.client, bytes) and not context.is_admin else None
 
 

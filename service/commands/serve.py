@@ -14,11 +14,11 @@ from service.config.machine import share_machine
 from service.config.settings import Settings
 from service.errors import ListenError
 from service.memory_trimmer import use_one_heap
-from service.processes.run import run_processes
 from service.processes.slot import START_FAILED, Slot, take_slot
+from service.processes.supervisor import run_processes
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
-from service.server.listener import listen, url_of
+from service.server.listener import listen, reserve, url_of
 from service.server.server import run as run_server
 from service.server.tls import check_tls
 from service.stores.source import open_source
@@ -85,7 +85,7 @@ def _supervise(settings: Settings) -> int:
     configure_logging(settings.log_level, settings.log_format)
     try:
         sockets, port = listen(settings.host, settings.port), settings.grpc_port
-        grpc_sockets = [] if port is None else listen(settings.host, port, "--grpc-port")
+        grpc_sockets = [] if port is None else reserve(settings.host, port, "--grpc-port")
     except ListenError as error:
         _logger.error(str(error))  # noqa: TRY400  # it says all there is to say
         return START_FAILED

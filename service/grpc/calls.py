@@ -1,6 +1,6 @@
 """The calls that do not run a model: metadata, configuration, statistics, the repository, settings."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from google.protobuf.json_format import ParseDict
@@ -9,11 +9,11 @@ from google.protobuf.message import DecodeError
 from service.config.limits import too_large
 from service.config.override import parse_load_parameters
 from service.errors import ServiceError
-from service.grpc.changes import change_all
 from service.grpc.front import Answer, Front, Incoming
 from service.grpc.infer_request import parameters_of
 from service.grpc.messages import message_class
 from service.grpc.wire import malformed
+from service.http.changes import needs_one_process
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.scheduling_policy import scheduling_policy
 from service.scheduling.trace_setting import TraceSetting
@@ -123,32 +123,29 @@ class PlainCalls:
         services, name, parameters = self._services, request.model_name, parameters_of(request)
         repository = services.repository
         override = parse_load_parameters(name, parameters)
-        if await self._change_repository(name, "load", {"parameters": parameters}):
-            return {}
+        self._check_alone()
         await services.loading_threads.run(lambda: repository.load(name, override, services.progress.check))
         return {}
 
     async def repository_model_unload(self, request: Any, _incoming: Incoming) -> dict[str, Any]:
         """Stop serving a model; no model depends on another."""
         repository, name = self._services.repository, request.model_name
-        if await self._change_repository(name, "unload", {}):
-            return {}
+        self._check_alone()
         await self._services.loading_threads.run(lambda: repository.unload(name))
         return {}
 
     async def trace_setting(self, request: Any, incoming: Incoming) -> dict[str, Any]:
         """Show, or change, which runs are traced without a request asking for it."""
-        dispatcher, path = self._services.dispatcher, TRACE_PATH
+        dispatcher = self._services.dispatcher
         setting, start = dispatcher.server_tracing, TraceSetting(self._services.settings.trace_rate)
         if request.model_name:
-            path = f"/v2/models/{request.model_name}/trace/setting"
             setting = dispatcher.trace_setting(self._services.repository.find(request.model_name))
             start = dispatcher.server_tracing.for_model()
         values = {name: _setting(entry.value) for name, entry in request.settings.items()}
         if values:
             self._front.check_key("POST", TRACE_PATH, incoming.context)
-            if not await change_all(self._services.siblings, path, values):
-                change_trace_setting(setting, start, values)
+            self._check_alone()
+            change_trace_setting(setting, start, values)
         fields = show_trace_setting(setting).model_dump().items()
         return {"settings": {name: {"value": _listed(value)} for name, value in fields}}
 
@@ -160,8 +157,8 @@ class PlainCalls:
             values[name] = None if chosen is None else getattr(entry, chosen)
         if values:
             self._front.check_key("POST", LOG_PATH, incoming.context)
-            if not await change_all(self._services.siblings, LOG_PATH, values):
-                change_log_settings(values)
+            self._check_alone()
+            change_log_settings(values)
         shown = show_log_settings().model_dump()
         return {"settings": {name: {_kind(value): value} for name, value in shown.items()}}
 
@@ -174,13 +171,14 @@ class PlainCalls:
         message = "shared memory is not served; send tensors as raw_input_contents"
         raise ServiceError(501, "call_not_served", message)
 
-    async def _change_repository(self, name: str, verb: str, document: Mapping[str, Any]) -> bool:
-        """Have every process load or unload a model; returns whether there are several.
+    def _check_alone(self) -> None:
+        """Refuse a change that one of several processes would make alone.
 
-        No path names a model without a name, or with a slash in it; there is none, which this process can say.
+        Raises:
+            ServiceError: 403 `needs_one_process`.
         """
-        siblings = self._services.siblings if name and "/" not in name else None
-        return await change_all(siblings, f"/v2/repository/models/{name}/{verb}", document)
+        if self._services.process is not None:
+            raise needs_one_process()
 
     def _find(self, request: Any, incoming: Incoming) -> LoadedModel:
         """Return the model that a request names.

@@ -85,7 +85,6 @@ class Front:
         services: the parts of the server.
         unread: the answers that clients have not read yet.
         spans: makes the spans of calls; None where the settings ask for none.
-        client_of: returns the address of a client from how gRPC names its connection; None where nobody may call.
     """
 
     def __init__(
@@ -97,7 +96,6 @@ class Front:
         self._budget = budget
         self.unread = UnreadAnswers(services.settings.max_unsent_bytes)
         self.spans = services.telemetry.spans
-        self.client_of: Callable[[str], str | None] = client_of
 
     async def handle(self, method: Method, answer: Answer, rpc: Rpc) -> bytes:
         """Return the answer to a call with one message, or end it with an error.
@@ -117,14 +115,12 @@ class Front:
             run: admits and answers the call.
             rpc: the call.
         """
-        client = self.client_of(rpc.peer())
-        context = open_call(rpc, client or "")
+        context = open_call(rpc, client_of(rpc.peer()))
         status = CANCELLED
         span = None
         if self.spans is not None and not method.is_polled:
             span = self.spans.begin_call(method.path[1:], context.headers)
         try:
-            _check_client(client)
             answered = await run(rpc, context)
             status = OK
         except Exception as error:
@@ -254,16 +250,6 @@ def client_of(peer: str) -> str:
         return peer
     host = unquote(place).rpartition(":")[0]
     return address_of((host.strip("[]"),))
-
-
-def _check_client(client: str | None) -> None:
-    """Check that a call came by the port, where certificates are checked, and not past it from within this machine.
-
-    Raises:
-        ServiceError: 403 `unknown_client`.
-    """
-    if client is None:
-        raise ServiceError(403, "unknown_client", "calls are taken on connections to the port for gRPC only")
 
 
 def explain(error: Exception, own_id: str) -> ServiceError:

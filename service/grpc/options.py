@@ -16,17 +16,21 @@ _BOUNDED_SINCE = (1, 84)
 """First version of gRPC that unpacks no more of a message than it may have bytes; older ones unpack all first."""
 
 
-def channel_options(settings: Settings) -> list[tuple[str, int]]:
+def channel_options(settings: Settings, *, is_shared: bool = False) -> list[tuple[str, int]]:
     """Return the options of the server's channels.
 
     Compressed messages are refused where gRPC does not bound what they unpack to.
+
+    Args:
+        settings: the server's settings.
+        is_shared: whether several processes listen on the port.
     """
     age = settings.max_connection_age_seconds
     silence, patience = (_milliseconds(count * settings.send_timeout) for count in (1, 2))
     options = [
         ("grpc.max_receive_message_length", settings.max_body_bytes),
         ("grpc.max_send_message_length", -1),
-        ("grpc.so_reuseport", 0),
+        ("grpc.so_reuseport", int(is_shared)),
         ("grpc.max_allowed_incoming_connections", most_calls(settings)),
         # by default gRPC resets calls at random, without a word, once a thousand have not been looked at
         ("grpc.server.max_pending_requests", most_calls(settings)),

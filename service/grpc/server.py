@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import socket
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -18,13 +16,9 @@ from service.grpc.health import Health
 from service.grpc.inference import Inference
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE
 from service.grpc.options import channel_options, most_calls, tls_credentials
-from service.grpc.relay import Relay
 from service.grpc.streaming import Streams
 from service.lifecycle import Phase
-from service.processes.connection_shares import ConnectionShares
 from service.processes.slot import Slot
-from service.server.listener import listen
-from service.server.tls import tls_context
 
 _LAST_SECONDS = 1.0
 """Seconds that calls have to end when the application ends: what it accepted is answered by then."""
@@ -57,17 +51,8 @@ class GrpcServer:
     def __init__(self, front: Front, slot: Slot | None = None) -> None:
         self._front = front
         self._settings = settings = front.services.settings
-        self._relay: Relay | None = None
-        self._credentials: grpc.ServerCredentials | None = None
-        if slot is not None:
-            self._relay = _relay(settings, slot.open_grpc_sockets, slot.open_grpc_shares())
-        elif settings.drain_delay_seconds and sys.platform == "linux":
-            opening = partial(listen, settings.host, settings.grpc_port or 0, "--grpc-port")
-            self._relay = _relay(settings, opening, ConnectionShares())
-        else:
-            self._credentials = tls_credentials(settings)
-        if self._relay is not None:
-            front.client_of = self._relay.client_of
+        self._shared_port = None if slot is None else slot.grpc_port
+        self._credentials = tls_credentials(settings)
         self._health = Health(front.services)
         self._inference = Inference(front.services)
         self._streams = Streams(front, self._inference, STREAM)
@@ -84,22 +69,17 @@ class GrpcServer:
         settings = self._settings
         logging.getLogger("_cygrpc").setLevel(logging.INFO)  # it tells of the event loop for each call
         self._server = grpc.aio.server(
-            options=channel_options(settings), maximum_concurrent_rpcs=most_calls(settings)
+            options=channel_options(settings, is_shared=self._shared_port is not None),
+            maximum_concurrent_rpcs=most_calls(settings),
         )
         inference = _inference_handlers(self._front, self._inference)
         inference["ModelStreamInfer"] = _stream(self._front, self._streams)
         handlers = inference, _health_handlers(self._front, self._health)
         for service, methods in zip((INFERENCE_SERVICE, HEALTH_SERVICE), handlers, strict=True):
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
-        if self._relay is None:
-            self.port = _bind(self._server, _address(settings, settings.grpc_port or 0), self._credentials)
-        else:
-            self._relay.open()
-            self.port = self._relay.port
-            _bind(self._server, self._relay.address, None)
+        port = self._shared_port or settings.grpc_port or 0
+        self.port = _bind(self._server, _address(settings, port), self._credentials)
         await self._server.start()
-        if self._relay is not None:
-            self._relay.start()
         tell = asyncio.get_running_loop().call_soon_threadsafe
         self._front.services.lifecycle.watch(partial(tell, self._phase_changed))
         _logger.info("gRPC is listening on %s", _address(settings, self.port))
@@ -108,44 +88,29 @@ class GrpcServer:
         """End what is left of the calls, and return when the port is closed."""
         if self._server is not None:
             await self._server.stop(_LAST_SECONDS)
-            if self._relay is not None:
-                await self._relay.stop()
 
     @property
     def has_clients(self) -> bool:
-        """Whether clients are connected; not known where it is alone, and nobody waits for them."""
-        return self._relay is not None and self._relay.has_clients
+        """Whether calls are in progress after `leave`."""
+        return self._ending is not None and not self._ending.done()
 
     def leave(self) -> None:
-        """Leave all new calls to the other processes."""
+        """Leave new calls to the process that has taken this one's place."""
         self._health.leave()
-        if self._relay is not None:
-            self._relay.leave()
-
-    def end_connections(self) -> None:
-        """Have clients connect again, to whatever server takes their connections then."""
-        if self._relay is not None:
-            self._relay.end_connections()
+        self._end()
 
     def _phase_changed(self) -> None:
-        """Tell those who watch; when the server drains, have clients go to other servers.
-
-        Of several processes, one that still answers refuses new calls: the port stays open until all have ended, and
-        clients whose connections nobody accepted would wait.
-        """
+        """Tell those who watch; when the server drains, have clients go to other servers."""
         self._health.tell()
-        if self._front.services.lifecycle.phase is not Phase.DRAINING:
-            return
-        self._streams.drain()
-        if self._relay is not None:
-            self._relay.end_connections()
-        elif self._ending is None and self._server is not None:
+        if self._front.services.lifecycle.phase is Phase.DRAINING:
+            self._streams.drain()
+            self._end()
+
+    def _end(self) -> None:
+        """Close the port and have clients connect again; calls in progress get their responses."""
+        if self._ending is None and self._server is not None:
             grace = self._settings.drain_seconds + _LAST_SECONDS
             self._ending = asyncio.get_running_loop().create_task(self._server.stop(grace))
-
-
-def _relay(settings: Settings, opening: Callable[[], list[socket.socket]], shares: ConnectionShares) -> Relay:
-    return Relay(opening, tls_context(settings, "h2"), settings.send_timeout, shares)
 
 
 def _bind(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:

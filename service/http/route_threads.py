@@ -1,11 +1,5 @@
 """The threads of routes that compute their answers; anyio, which has them, is imported when they are asked for."""
 
-from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from anyio import CapacityLimiter
-
 _ROUTE_THREADS = 2
 """Threads for routes that compute their answers, `/metrics` and `/traces` among them: with more, the event loop would
 wait for the interpreter behind each of them."""
@@ -16,15 +10,3 @@ def limit_route_threads() -> None:
     from anyio.to_thread import current_default_thread_limiter  # noqa: PLC0415
 
     current_default_thread_limiter().total_tokens = _ROUTE_THREADS
-
-
-@lru_cache(maxsize=1)
-def sibling_threads() -> "CapacityLimiter":
-    """Return the threads that compute what other processes ask.
-
-    Those of routes may all wait for the other processes: if each process needed one of these to answer, all would wait
-    for each other.
-    """
-    from anyio import CapacityLimiter  # noqa: PLC0415
-
-    return CapacityLimiter(1)

@@ -1,1 +1,1 @@
-"""Several processes that serve one port: who starts and replaces them, what they tell each other, what they count."""
+"""Several processes that serve one port: a supervisor that starts and replaces them, and the counters they share."""

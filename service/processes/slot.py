@@ -7,8 +7,6 @@ from collections.abc import MutableMapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from service.processes.connection_shares import ConnectionShares, open_shares
-
 _VARIABLE = "_KUIPER_SLOT"
 """Environment variable that hands the description over; no setting, and gone once it is read."""
 
@@ -24,46 +22,33 @@ class Slot:
     Attributes:
         number: tells the process from all others that live at the same time; the label `process` of its metrics.
         processes: how many processes there are.
-        url: where they are reached.
         sockets: descriptors of the listening sockets, which all processes share.
-        channel: descriptor of the socket to the process that started it.
+        channel: descriptor of the control channel to the supervisor.
         counters: descriptors of the memory that counters lie in, one for each slot.
         shares: descriptor of the memory in which each process notes how many connections it has.
         is_first: whether no other process serves yet, so that the port answers while models are loaded.
         is_told: whether what it does at its start is logged; otherwise only what goes wrong is.
-        grpc_sockets: descriptors of the listening sockets for gRPC; none where it is not answered.
-        grpc_shares: descriptor of the memory in which each process notes how many connections for gRPC it has.
+        grpc_port: port that all processes listen on for gRPC; None without.
     """
 
     number: int
     processes: int
-    url: str
     sockets: tuple[int, ...]
     channel: int
     counters: tuple[int, ...]
     shares: int
     is_first: bool
     is_told: bool
-    grpc_sockets: tuple[int, ...]
-    grpc_shares: int
+    grpc_port: int | None
 
     @property
     def descriptors(self) -> tuple[int, ...]:
         """All descriptors that the process inherits."""
-        shares = (self.shares, self.grpc_shares)
-        return (*self.sockets, *self.grpc_sockets, self.channel, *self.counters, *shares)
+        return (*self.sockets, self.channel, *self.counters, self.shares)
 
     def open_sockets(self) -> list[socket.socket]:
         """Return the listening sockets."""
         return [socket.socket(fileno=number) for number in self.sockets]
-
-    def open_grpc_sockets(self) -> list[socket.socket]:
-        """Return the listening sockets for gRPC."""
-        return [socket.socket(fileno=number) for number in self.grpc_sockets]
-
-    def open_grpc_shares(self) -> ConnectionShares:
-        """Return how connections for gRPC are shared with the other processes."""
-        return open_shares(self.grpc_shares, len(self.counters), self.number)
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that hand it over."""

@@ -1,7 +1,7 @@
-"""Starts the processes of a server, starts those anew that end, replaces them one by one, and ends them all.
+"""Starts worker processes, restarts those that end, replaces them one by one, and ends them all.
 
-uvicorn's own supervisor knows no readiness but that its port is open, which here is before models are loaded, and no
-drain of a single process; see docs/decisions/0015-several-processes.md.
+uvicorn's supervisor knows neither readiness after loading nor the drain of a single process; see
+docs/decisions/0015-several-processes.md.
 """
 
 import asyncio
@@ -10,62 +10,127 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from service.processes.backoff import Backoff
-from service.processes.child import Child, start_child
 from service.processes.connection_shares import make_shares_memory, withdraw
+from service.processes.control import ABORT, READY, RETIRE
 from service.processes.counter_memory import make_counter_memory
-from service.processes.router import Router
 from service.processes.slot import START_FAILED, Slot
 
 MOST_FAILED_STARTS = 5
-"""Starts in a row that may fail while no process serves, before the server ends."""
+"""Consecutive failed starts while no process serves, before the server ends."""
 
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all processes share.
+@dataclass(eq=False, slots=True)
+class _Process:
+    """A worker process.
 
     Attributes:
-        processes: how many there are.
-        url: where they are reached.
-        sockets: the listening sockets.
-        grpc_sockets: those for gRPC.
+        number: its slot.
+        process: the process.
+        control: the supervisor's end of its control channel.
     """
 
-    processes: int
-    url: str
-    sockets: Sequence[socket.socket]
-    grpc_sockets: Sequence[socket.socket] = ()
+    number: int
+    process: asyncio.subprocess.Process
+    control: socket.socket
+    _ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is ready and has not ended."""
+        return self._ready.is_set() and self.process.returncode is None
+
+    @property
+    def ending(self) -> str:
+        """How it ended, for the log."""
+        code = self.process.returncode
+        if code is None or code >= 0:
+            return f"exit code {code}"
+        try:
+            return signal.Signals(-code).name
+        except ValueError:
+            return f"signal {-code}"
+
+    def send(self, message: bytes) -> None:
+        """Send a message; a process that has ended gets none."""
+        with suppress(OSError):
+            self.control.send(message)
+
+    def terminate(self) -> None:
+        with suppress(ProcessLookupError):
+            self.process.terminate()
+
+    async def until_ready(self) -> bool:
+        """Return whether it serves, once it does or has ended."""
+        tasks = [asyncio.ensure_future(self._ready.wait()), asyncio.ensure_future(self.process.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return self.serves
+
+    def receive(self) -> None:
+        """Take what it sends; called when there is something to read."""
+        try:
+            data = self.control.recv(16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if READY in data:
+            self._ready.set()
+        if not data:
+            asyncio.get_running_loop().remove_reader(self.control)
+
+
+@dataclass(eq=False, slots=True)
+class _Worker:
+    """One of the processes that are to serve, whichever process that is at the moment.
+
+    Attributes:
+        process: its process.
+        replacing: held while its process is started again or replaced.
+    """
+
+    process: _Process
+    replacing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Supervisor:
-    """Keeps as many processes at work as the settings say.
+    """Keeps as many processes serving as the settings say.
 
     The first one starts alone, and compiles what the others then find on disk. Each has a slot, of which there is one
     more than processes, so that a process can be replaced by one that serves already.
 
     Args:
-        shared: what all processes share.
+        count: number of processes.
+        url: where they are reached, for the log.
+        sockets: the listening sockets.
+        grpc_port: the port for gRPC; None without.
     """
 
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-        self._counters = tuple(make_counter_memory() for _ in range(shared.processes + 1))
+    def __init__(
+        self, count: int, url: str, sockets: Sequence[socket.socket], grpc_port: int | None = None
+    ) -> None:
+        self._count = count
+        self._url = url
+        self._sockets = sockets
+        self._grpc_port = grpc_port
+        self._counters = tuple(make_counter_memory() for _ in range(count + 1))
         self._shares = make_shares_memory(len(self._counters))
-        self._grpc_shares = make_shares_memory(len(self._counters))
-        self._children: set[Child] = set()
-        self._router = Router(lambda: self._children)
+        self._processes: set[_Process] = set()
+        self._workers: list[_Worker] = []
+        self._tasks: list[asyncio.Task[None]] = []
         self._signals: list[signal.Signals] = []
         self._stopping = asyncio.Event()
         self._rolling = asyncio.Event()
-        self._is_rolling = False
-        self._slots = asyncio.Condition()
-        self._keepers: set[asyncio.Task[None]] = set()
         self._failed_starts = 0
         self._exit_code = 0
         self._has_terminal = sys.stderr.isatty()
@@ -89,119 +154,119 @@ class Supervisor:
         first = await self._start(is_first=True, is_told=True)
         if not await first.until_ready():
             return self._fail_start(first)
-        others = [await self._start(is_first=False, is_told=False) for _ in range(self._shared.processes - 1)]
+        others = [await self._start() for _ in range(self._count - 1)]
         for other in others:
-            if not await other.until_ready() and not self._stopping.is_set():
+            if not await other.until_ready():
                 return self._fail_start(other)
         if self._stopping.is_set():
             return None
-        url, count = self._shared.url, self._shared.processes
-        _logger.info("ready: running on %s in %d processes (Ctrl-C stops them)", url, count)
-        for child in (first, *others):
-            self._start_task(self._keep(child))
-        self._start_task(self._roll())
+        _logger.info("ready: running on %s in %d processes (Ctrl-C stops them)", self._url, self._count)
+        self._workers = [_Worker(process) for process in (first, *others)]
+        self._tasks = [asyncio.create_task(self._keep(worker)) for worker in self._workers]
+        self._tasks.append(asyncio.create_task(self._roll()))
         await self._stopping.wait()
-        for keeper in self._keepers:
-            keeper.cancel()
+        for task in self._tasks:
+            task.cancel()
         return None
 
-    def _start_task(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._keepers.add(task)
-        task.add_done_callback(self._keepers.discard)
-
-    def _fail_start(self, child: Child) -> None:
-        """Note the exit code of a process that did not come to serve."""
+    def _fail_start(self, process: _Process) -> None:
+        """Set the exit code after a failed first start."""
         if self._stopping.is_set():
             return
-        code = child.process.returncode
+        code = process.process.returncode
         if code is not None and code > 0:  # it has said why
             self._exit_code = code
         else:
             self._exit_code = START_FAILED
-            _logger.error("process %d ended at its start: %s", child.slot.number, _ending(child))
+            _logger.error("process %d ended at its start: %s", process.number, process.ending)
 
-    async def _start(self, *, is_first: bool, is_told: bool) -> Child:
-        """Start a process, in a slot that none is in."""
-        async with self._slots:
-            await self._slots.wait_for(lambda: self._free_slot() is not None)
-            number = self._free_slot() or 0
-            ours, theirs = socket.socketpair()
-            sockets = tuple(opened.fileno() for opened in self._shared.sockets)
-            shared = (self._shared.processes, self._shared.url, sockets, theirs.fileno())
-            grpc = tuple(opened.fileno() for opened in self._shared.grpc_sockets), self._grpc_shares
-            slot = Slot(number, *shared, self._counters, self._shares, is_first, is_told, *grpc)
+    async def _start(self, *, is_first: bool = False, is_told: bool = False) -> _Process:
+        """Start the command of this process again, which reads its settings again, in a free slot.
+
+        It is of a process group of its own, so that Ctrl-C reaches only the supervisor, and ignores SIGHUP.
+
+        Raises:
+            OSError: the system starts no process.
+        """
+        taken = {process.number for process in self._processes}
+        number = next(number for number in range(self._count + 1) if number not in taken)
+        ours, theirs = socket.socketpair()
+        slot = Slot(
+            number,
+            self._count,
+            tuple(opened.fileno() for opened in self._sockets),
+            theirs.fileno(),
+            self._counters,
+            self._shares,
+            is_first,
+            is_told,
+            self._grpc_port,
+        )
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # inherited from its first moment on
+        try:
             with theirs:
-                child = await start_child(slot, ours, self._router.take)
-            self._children.add(child)
-            if self._stopping.is_set():
-                child.signal(signal.SIGTERM)
-            return child
+                started = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    *sys.orig_argv[1:],
+                    stdin=asyncio.subprocess.DEVNULL,
+                    pass_fds=slot.descriptors,
+                    env=os.environ | slot.variables(),
+                    process_group=0,
+                )
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+        ours.setblocking(False)
+        process = _Process(number, started, ours)
+        asyncio.get_running_loop().add_reader(ours, process.receive)
+        self._processes.add(process)
+        if self._stopping.is_set():
+            process.terminate()
+        return process
 
-    def _free_slot(self) -> int | None:
-        taken = {child.slot.number for child in self._children}
-        return next((number for number in range(self._shared.processes + 1) if number not in taken), None)
-
-    async def _until_ended(self, child: Child) -> None:
-        """Return once a process has ended and all that it said is read; its slot is free then."""
-        await child.process.wait()
-        if child not in self._children:  # another one may be in its slot by now
+    async def _until_ended(self, process: _Process) -> None:
+        """Return once a process has ended; its slot is free then."""
+        await process.process.wait()
+        if process not in self._processes:  # its slot may be taken again
             return
-        for shares in (self._shares, self._grpc_shares):
-            withdraw(shares, child.slot.number)
-        if child.listening is not None:
-            await asyncio.wait([child.listening])  # several may wait for it, and one of them be cancelled
-        self._children.discard(child)
-        async with self._slots:
-            self._slots.notify_all()
+        self._processes.discard(process)
+        withdraw(self._shares, process.number)
+        asyncio.get_running_loop().remove_reader(process.control)
+        process.control.close()
 
-    async def _keep(self, child: Child) -> None:
-        """Start a process anew each time that it ends, unless it was told to end."""
+    async def _keep(self, worker: _Worker) -> None:
+        """Restart the process of a worker whenever it ends."""
         backoff = Backoff()
         while True:
-            await self._until_ended(child)
-            if child.is_leaving or (child.replaced is not None and await child.replaced):
-                return
-            seconds = backoff.seconds()
-            when = f"in {seconds:g} s" if seconds else "now"
-            _logger.error(
-                "process %d ended: %s; another one starts %s", child.slot.number, _ending(child), when
-            )
-            await asyncio.sleep(seconds)
-            child = await self._start_again(backoff)
-            if await child.until_ready():
+            process = worker.process
+            await self._until_ended(process)
+            async with worker.replacing:
+                if worker.process is not process:
+                    backoff = Backoff()
+                    continue
+                seconds = backoff.seconds()
+                when = f"in {seconds:g} s" if seconds else "now"
+                _logger.error(
+                    "process %d ended: %s; another one starts %s", process.number, process.ending, when
+                )
+                await asyncio.sleep(seconds)
+                backoff.begin()
+                try:
+                    worker.process = await self._start()
+                except OSError as error:  # no memory or no process is left
+                    _logger.error("no process can be started: %s", error)  # noqa: TRY400
+                    continue
+            if await worker.process.until_ready():
                 self._failed_starts = 0
-                _logger.info("process %d serves", child.slot.number)
-                self._start_task(self._see_that_all_serve_the_same(child))
+                _logger.info("process %d serves", worker.process.number)
             else:
                 self._note_failed_start()
 
-    async def _start_again(self, backoff: Backoff) -> Child:
-        """Start a process, as soon as the system lets us."""
-        while True:
-            backoff.begin()
-            try:
-                return await self._start(is_first=False, is_told=False)
-            except OSError as error:  # no memory is left, or there may be no more processes
-                seconds = backoff.seconds()
-                _logger.error("no process can be started: %s; once more in %g s", error, seconds)  # noqa: TRY400
-            await asyncio.sleep(seconds)
-
-    async def _see_that_all_serve_the_same(self, child: Child) -> None:
-        """Replace all processes where one that was started anew has read other models than the others serve."""
-        differ, lost = await self._router.differing(child)
-        number = child.slot.number
-        if lost:
-            _logger.error("process %d cannot serve %s, as others do: files changed", number, ", ".join(lost))
-        elif differ and not self._is_rolling:
-            _logger.warning(
-                "process %d serves other files of %s than the others: they changed", number, ", ".join(differ)
-            )
-            self._rolling.set()
-
     def _note_failed_start(self) -> None:
         self._failed_starts += 1
-        if self._failed_starts >= MOST_FAILED_STARTS and not any(one.is_ready for one in self._children):
+        if self._failed_starts >= MOST_FAILED_STARTS and not any(one.serves for one in self._processes):
             _logger.error("no process serves, and none can be started: the server ends")
             self._exit_code = START_FAILED
             self._stopping.set()
@@ -215,92 +280,86 @@ class Supervisor:
             self._rolling.set()
 
     async def _roll(self) -> None:
-        """Replace all processes by new ones, one after the other, each time that it is asked for."""
+        """Replace all processes, one after the other, at each SIGHUP."""
         while True:
             await self._rolling.wait()
             self._rolling.clear()
-            self._is_rolling = True
             _logger.info("restarting: processes are replaced one by one")
-            # those that start just now may have read what was there before: they are replaced as well, last of all
-            old = sorted(self._children, key=lambda one: (not one.is_ready, one.slot.number))
-            for place, child in enumerate(old):
-                if not await self._replace(child, is_told=place == 0):
+            for place, worker in enumerate(self._workers):
+                if not await self._replace(worker, is_told=place == 0):
                     break
             else:
-                _logger.info("restarted: %d processes were replaced", len(old))
-            self._is_rolling = False
+                _logger.info("restarted: %d processes were replaced", len(self._workers))
 
-    async def _replace(self, old: Child, *, is_told: bool) -> bool:
-        """Start a process in the place of another one, which then ends; returns whether the new one serves.
-
-        The old one may end before: then its keeper waits for what becomes of the new one, and starts none beside it.
-        """
-        if not await old.until_ready():
-            return True  # the process that is started next reads all anew
-        old.replaced = asyncio.get_running_loop().create_future()
-        serves = False
-        try:
-            serves = await self._start_in_place_of(old, is_told=is_told)
-        finally:
-            if not old.replaced.done():  # its keeper, when that is cancelled, cancels it as well
-                old.replaced.set_result(serves)
-        if serves:
-            old.leave()
-            await self._until_ended(old)
-        return serves
-
-    async def _start_in_place_of(self, old: Child, *, is_told: bool) -> bool:
-        try:
-            new = await self._start(is_first=False, is_told=is_told)
-        except OSError as error:
-            _logger.error("restart given up: no process can be started: %s", error)  # noqa: TRY400
-            return False
-        if await new.until_ready():
-            self._start_task(self._keep(new))
-            return True
-        await self._until_ended(new)
-        _logger.error(
-            "restart given up: the new process ended: %s; process %d and those after it serve on",
-            _ending(new),
-            old.slot.number,
-        )
-        return False
+    async def _replace(self, worker: _Worker, *, is_told: bool) -> bool:
+        """Start a new process and retire the old one; returns whether the new one serves."""
+        await worker.process.until_ready()
+        async with worker.replacing:
+            try:
+                new = await self._start(is_told=is_told)
+            except OSError as error:
+                _logger.error("restart given up: no process can be started: %s", error)  # noqa: TRY400
+                return False
+            old = worker.process
+            if not await new.until_ready():
+                await self._until_ended(new)
+                message = (
+                    "restart given up: the new process ended: %s; process %d and those after it serve on"
+                )
+                _logger.error(message, new.ending, old.number)
+                return False
+            worker.process = new
+        old.send(RETIRE)
+        await self._until_ended(old)
+        return True
 
     def _stop(self, number: signal.Signals) -> None:
-        """Have all processes end; a second signal ends their drain."""
+        """Have all processes drain; a second signal aborts the drain."""
         is_first = not self._signals
         if is_first and not self._exit_code:
             _logger.info("stopping on %s: all processes end", number.name)
         self._signals.append(number)
         self._stopping.set()
-        for child in self._children:
+        for process in self._processes:
             if is_first:
-                child.signal(signal.SIGTERM)
+                process.terminate()
             else:
-                child.hurry()
+                process.send(ABORT)
 
     async def _end_all(self) -> None:
         """End all processes that are left, and wait for them; the exit code is the highest of theirs."""
         if not self._signals:
             self._stop(signal.SIGTERM)
-        children = list(self._children)
-        for child in children:
-            await self._until_ended(child)
-        codes = {child.process.returncode or 0 for child in children} - {
-            -signal.SIGTERM
-        }  # before it heard signals
+        processes = list(self._processes)
+        for process in processes:
+            await self._until_ended(process)
+        codes = {process.process.returncode or 0 for process in processes}
+        codes.discard(-signal.SIGTERM)  # before it handled signals
         if self._exit_code == 0:
             self._exit_code = max((code if code >= 0 else START_FAILED for code in codes), default=0)
 
 
-def _ending(child: Child) -> str:
-    """Return how a process ended, in words."""
-    code = child.process.returncode
-    if code is None:
-        return "it runs"
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
+def run_processes(
+    count: int, url: str, sockets: Sequence[socket.socket], grpc_sockets: Sequence[socket.socket] = ()
+) -> int:
+    """Serve with several processes until a signal comes; returns the exit code.
+
+    Args:
+        count: number of processes.
+        url: where they are reached.
+        sockets: the listening sockets, which all of them share.
+        grpc_sockets: sockets that reserve the port for gRPC; none without.
+    """
+    if os.name != "posix":
+        _logger.error("processes: several need a POSIX system; with 1 the server runs here as well")
+        return START_FAILED
+    if grpc_sockets and sys.platform != "linux":
+        _logger.error("grpc_port: with several processes it needs Linux; leave it out, or set processes to 1")
+        return START_FAILED
+    _logger.info("listening on %s, starting %d processes", url, count)
+    grpc_port = grpc_sockets[0].getsockname()[1] if grpc_sockets else None
+
+    async def run() -> int:
+        return await Supervisor(count, url, sockets, grpc_port).run()
+
+    return asyncio.run(run())

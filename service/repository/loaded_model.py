@@ -1,7 +1,6 @@
 """One version of a model, ready to run."""
 
 from dataclasses import dataclass
-from hashlib import sha256
 
 from engine import RuntimeGraph
 from service.config.model_config import ModelConfig
@@ -35,8 +34,3 @@ class LoadedModel:
     byte_count: int
     batching: Batching = UNBATCHED
     warmed_up: tuple[WarmUpResult, ...] = ()
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of its weights, operators and configuration, as hexadecimal digits; takes a second for some GB."""
-        return sha256(f"{self.graph.digest} {self.config!r}".encode()).hexdigest()

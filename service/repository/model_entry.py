@@ -4,7 +4,6 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from hashlib import sha256
 from typing import Any
 
 from service.config.traffic_config import TrafficConfig
@@ -62,12 +61,6 @@ class ModelEntry:
     unavailable: Mapping[str, str] = field(default_factory=dict)
     is_loading: bool = False
     traffic: TrafficConfig | None = None
-
-    @property
-    def digest(self) -> str:
-        """Tells apart what is served of two models: versions by what they are made of, and their shares of requests."""
-        versions = {version: model.digest for version, model in self.versions.items()}
-        return sha256(repr((versions, self.traffic)).encode()).hexdigest()
 
     @property
     def default(self) -> LoadedModel | None:

@@ -43,6 +43,31 @@ def listen(host: str, port: int, flag: str = "--port") -> list[socket.socket]:
     return sockets
 
 
+def reserve(host: str, port: int, flag: str) -> list[socket.socket]:
+    """Bind a port without listening, so that processes can listen on it by SO_REUSEPORT; Linux only.
+
+    Args:
+        host: a name or an address; empty for all addresses of the machine.
+        port: 0 for a free one, the same for all addresses.
+        flag: the command line flag of the port.
+
+    Raises:
+        ListenError: the port is in use, or the address cannot be had.
+    """
+    reserved = []
+    for probe in listen(host, port, flag):  # SO_REUSEPORT alone would share the port with another server
+        address = probe.getsockname()
+        probe.close()
+        bound = socket.socket(probe.family, socket.SOCK_STREAM)
+        if hasattr(socket, "SO_REUSEPORT"):  # without it several processes are refused
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if probe.family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind(address)
+        reserved.append(bound)
+    return reserved
+
+
 def url_of(listening: socket.socket, host: str, *, is_secure: bool) -> str:
     """Return the URL at which a socket is reached by those who know the host by that name."""
     shown = f"[{host}]" if ":" in host else host or "0.0.0.0"  # noqa: S104  # shown, not listened on

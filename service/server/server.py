@@ -8,7 +8,6 @@ import logging
 import signal
 import socket
 from functools import partial
-from http import HTTPStatus
 from time import monotonic
 from types import FrameType
 from typing import Any
@@ -20,14 +19,11 @@ from service.config.fitting import describe_fit
 from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.errors import ListenError
-from service.http.route_threads import sibling_threads
-from service.http.sibling_call import answer_call
 from service.lifecycle import Phase
 from service.processes.connection_shares import open_shares
-from service.processes.siblings import Duties
+from service.processes.control import Control
 from service.processes.slot import START_FAILED, Slot
 from service.scheduling.refusals import shutting_down
-from service.served_digests import served_digests
 from service.server.connection import Connection
 from service.server.connection_age import ConnectionAge
 from service.server.connection_policy import ConnectionPolicy, connection_policy
@@ -36,6 +32,7 @@ from service.server.listener import BACKLOG, listen, url_of
 from service.server.shared_listener import SharedListener
 from service.server.tls import tls_options
 from service.services import Services, services_of
+from service.telemetry.metrics.processes import PUBLISH_SECONDS, ProcessMetrics
 from service.telemetry.status_line import show_status
 
 _ANSWER_SECONDS = 5
@@ -121,14 +118,13 @@ class Server(uvicorn.Server):
         """Say once that the models are loaded."""
         if not self._is_announced and self.lifecycle.phase is Phase.READY:
             self._is_announced = True
-            if self.services.siblings is None:
-                _logger.info("ready: running on %s (Ctrl-C stops it)", self._url)
-            else:
-                logging.getLogger().setLevel(self.services.settings.log_level.upper())
-                self.services.siblings.tell_ready()
+            self._report_ready()
 
-    def make_way(self) -> None:
-        """End once all clients have the last answers of their connections: another process has taken this one's place.
+    def _report_ready(self) -> None:
+        _logger.info("ready: running on %s (Ctrl-C stops it)", self._url)
+
+    def retire(self) -> None:
+        """End once all clients have the last responses of their connections: another one has taken its place.
 
         Requests that come on connections of this process are still answered.
         """
@@ -170,8 +166,6 @@ class Server(uvicorn.Server):
     def _end_connections(self) -> None:
         """Have every connection end with its next answer."""
         self._age.end_all()
-        for listener in self.services.listeners:
-            listener.end_connections()
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
                 connection.make_last()
@@ -197,28 +191,36 @@ class Server(uvicorn.Server):
             doing = f"the loading of models is given up ({self.services.progress.state})"
         show_status("")
         is_heard = (
-            self.services.siblings is None or self.lifecycle.accepted > 0
+            self.services.process is None or self.lifecycle.accepted > 0
         )  # one of them has said it for all
         _logger.log(logging.INFO if is_heard else logging.DEBUG, "stopping on %s, %s", cause, doing)
         self.services.stop_loading()
 
 
-class SiblingServer(Server):
-    """One of several processes: does what the process that started it says.
+class WorkerServer(Server):
+    """One of several processes.
 
     Args:
         config: uvicorn's own settings.
-        services: as for `Server`; with siblings.
+        services: as for `Server`.
         url: where it is reached, for the log.
         policy: what its connections may hold.
-        app: answers what other processes ask.
+        channel: descriptor of the control channel to the supervisor; None: there is none.
     """
 
     def __init__(
-        self, config: uvicorn.Config, services: Services, url: str, policy: ConnectionPolicy, app: FastAPI
+        self,
+        config: uvicorn.Config,
+        services: Services,
+        url: str,
+        policy: ConnectionPolicy,
+        channel: int | None = None,
     ) -> None:
         super().__init__(config, services, url, policy.age)
-        self._app = app
+        self._control = None
+        if channel is not None:
+            self._control = Control(channel, self.retire, self._abort_drain, self._stop)
+        self._publishing: asyncio.Task[None] | None = None
         self._shares = policy.shares
         self._listeners: list[SharedListener] = []
 
@@ -228,11 +230,9 @@ class SiblingServer(Server):
             super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen to the process that started this one, and start."""
-        if self.services.siblings is not None:
-            answer = partial(answer_call, self._app)
-            duties = Duties(answer, self._digests, self.make_way, self._stop, self._hurry)
-            await self.services.siblings.connect(duties)
+        """Listen to the supervisor, and start."""
+        if self._control is not None:
+            await self._control.connect()
         loop = asyncio.get_running_loop()
         self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._give_up_start))
         self._give_up_start()  # the signal may have come before that
@@ -244,12 +244,25 @@ class SiblingServer(Server):
         servers: list[Any] = [*self._listeners]
         self.servers = servers
 
-    async def _digests(self) -> tuple[int, bytes]:
-        from anyio import to_thread  # noqa: PLC0415  # a start asks for no digests
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Publish no more, and end."""
+        if self._publishing is not None:
+            self._publishing.cancel()
+        await super().shutdown(sockets)
 
-        return HTTPStatus.OK, await to_thread.run_sync(
-            served_digests, self.services, limiter=sibling_threads()
-        )
+    def _report_ready(self) -> None:
+        logging.getLogger().setLevel(self.services.settings.log_level.upper())
+        if self._control is not None and self.services.telemetry.processes is not None:
+            self._publishing = asyncio.create_task(
+                self._publish(self._control, self.services.telemetry.processes)
+            )
+
+    async def _publish(self, control: Control, metrics: ProcessMetrics) -> None:
+        """Publish the metrics of this process for the others every few seconds; the first time makes it ready."""
+        while True:
+            await asyncio.to_thread(lambda: metrics.publish(self.services.snapshot()))
+            control.send_ready()
+            await asyncio.sleep(PUBLISH_SECONDS)
 
     def _has_beginning(self) -> bool:
         return any(listener.is_beginning for listener in self._listeners)
@@ -267,7 +280,7 @@ class SiblingServer(Server):
     def _stop(self) -> None:
         self.handle_exit(signal.SIGTERM, None)
 
-    def _hurry(self) -> None:
+    def _abort_drain(self) -> None:
         super().handle_exit(signal.SIGTERM, None)
 
 
@@ -295,10 +308,10 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
     policy = connection_policy(settings, shares)
     config = _configure(app, settings, policy)
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
-    if services.siblings is None:
+    if slot is None:
         server = Server(config, services, url, policy.age)
     else:
-        server = SiblingServer(config, services, url, policy, app)
+        server = WorkerServer(config, services, url, policy, slot.channel)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
     try:
         server.run(sockets)

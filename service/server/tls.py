@@ -27,28 +27,6 @@ def tls_options(settings: Settings) -> dict[str, Any]:
     }
 
 
-def tls_context(settings: Settings, protocol: str) -> ssl.SSLContext | None:
-    """Return how connections of another protocol than HTTP are encrypted; None where no certificate is set.
-
-    Args:
-        settings: the server's settings.
-        protocol: name of the protocol, on which client and server agree (RFC 7301).
-
-    Raises:
-        SettingsError: as `check_tls`.
-    """
-    if settings.ssl_certfile is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    _load_chain(context, settings)
-    context.set_ciphers(_CIPHERS)
-    context.set_alpn_protocols([protocol])
-    if settings.ssl_ca_certs is not None:
-        context.load_verify_locations(settings.ssl_ca_certs)
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
-
-
 def check_tls(settings: Settings) -> None:
     """Check that certificate and key can be read and belong together.
 

@@ -50,27 +50,6 @@ def chrome_trace(runs: Iterable[RecentRun]) -> dict[str, Any]:
     }
 
 
-def join_traces(traces: Sequence[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
-    """Return the traces of several processes on one timeline, in which each has its own rows.
-
-    Args:
-        traces: number of each process, and what `chrome_trace` returned there.
-    """
-    drawn = [(number, trace) for number, trace in traces if trace["traceEvents"]]
-    if not drawn:
-        return {"displayTimeUnit": "ms", "traceEvents": []}
-    started = min(trace["otherData"]["started_ms_since_epoch"] for _, trace in drawn)
-    events: list[Event] = []
-    for number, trace in drawn:
-        later_us = (trace["otherData"]["started_ms_since_epoch"] - started) * 1000
-        for event in trace["traceEvents"]:
-            moved = {"ts": event["ts"] + later_us} if "ts" in event else {}
-            if event["name"] == "process_name":
-                moved["args"] = {"name": f"kuiper process {number}"}
-            events.append({**event, **moved, "pid": _PID + number})
-    return {"displayTimeUnit": "ms", "otherData": {"started_ms_since_epoch": started}, "traceEvents": events}
-
-
 def draw_layers(trace: RunTrace) -> dict[str, Any]:
     """Return the layers of one run as a trace, ready for JSON."""
     events = [_metadata("process_name", 0, "kuiper"), _metadata("thread_name", 1, "run")]

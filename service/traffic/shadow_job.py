@@ -1,106 +1,114 @@
-"""One shadow run: the same inputs on another version, and how its outputs differ from those that were answered."""
+"""One shadow run: the same inputs on another version, and how its outputs differ from the response's."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Generic, TypeVar
 
 from engine import Array, KuiperError, RunStoppedError, StopSignal, TraceLevel, short_switch_interval
+from service.codec import Decoded
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
+from service.scheduling.call import Call, RunOutcome
 from service.scheduling.row_runs import run_rows
 from service.scheduling.rows import count_rows
 from service.traffic.output_difference import OutputDifference, compare_outputs, count_other_labels
 from service.traffic.shadow_statistics import Divergence, ShadowOutcome, ShadowRun
-from service.traffic.shadowed_call import ShadowedCall
 
 FindDivergence = Callable[
     [LoadedModel, LoadedModel, Mapping[str, Array], float, Callable[[], str | None]], Divergence | None
 ]
 """(version, other version, inputs, tolerance, stop) -> where the two diverge first."""
 
+Payload = TypeVar("Payload")
 
-@dataclass(frozen=True, slots=True)
-class ShadowJob:
-    """A shadow run that is to be made.
+
+class ShadowJob(Generic[Payload]):
+    """A call whose inputs and outputs are held, by reference, from its decoding until its shadow run.
+
+    Args:
+        call: the call.
+        tolerance: the largest relative difference of outputs that agree.
 
     Attributes:
-        shadowed: what was answered.
-        shadow: the version that is run.
-        tolerance: the largest relative difference of outputs that agree.
-        stop: ends the run early.
-        find: finds the operator that diverges first; None where that is not to be looked for.
+        inputs: operand name -> array; None where its run cannot be compared, or before it is decoded.
     """
 
-    shadowed: ShadowedCall[Any]
-    shadow: LoadedModel
-    tolerance: float
-    stop: StopSignal
-    find: FindDivergence | None
+    __slots__ = ("_call", "_outputs", "_seconds", "_tolerance", "inputs")
 
-    def run(self) -> ShadowRun | None:
-        """Make the run; returns what came of it, None where it was stopped."""
+    def __init__(self, call: Call[Payload], tolerance: float) -> None:
+        self._call = call
+        self._tolerance = tolerance
+        self.inputs: Mapping[str, Array] | None = None
+        self._outputs: Sequence[Array] = ()
+        self._seconds = 0.0
+
+    def call(self) -> Call[Payload]:
+        """Return the call to submit in place of the one that was given; its response is the same."""
+        return replace(self._call, decode=self._decode, encode=self._encode)
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all that is held."""
+        inputs = () if self.inputs is None else self.inputs.values()
+        return sum(array.nbytes for array in (*inputs, *self._outputs))
+
+    def run(self, shadow: LoadedModel, stop: StopSignal, find: FindDivergence | None) -> ShadowRun | None:
+        """Run the shadow version; returns the result, None where it was stopped.
+
+        Args:
+            shadow: the version that is run.
+            stop: ends the run early.
+            find: finds the operator that diverges first; None: it is not searched for.
+        """
         with short_switch_interval():
             try:
-                return self._run()
+                return self._run(shadow, stop, find)
             except RunStoppedError:
                 return None
 
-    def _run(self) -> ShadowRun:
-        shadowed, inputs = self.shadowed, self._inputs()
+    def _run(self, shadow: LoadedModel, stop: StopSignal, find: FindDivergence | None) -> ShadowRun:
+        model, given = self._call.model, self.inputs or {}
+        ports = zip(model.graph.inputs, shadow.graph.inputs, strict=True)
+        inputs = {other.operand: given[port.operand] for port, other in ports}
         began = perf_counter()
+        ended = partial(ShadowRun, self._call.request_id, model.version, shadow.version, self._seconds)
         try:
-            result = run_rows(self.shadow, inputs, count_rows(inputs), trace=TraceLevel.OFF, stop=self.stop)
+            result = run_rows(shadow, inputs, count_rows(inputs), trace=TraceLevel.OFF, stop=stop)
         except RunStoppedError:
             raise
         except (KuiperError, MemoryError) as error:
-            return self._ended(perf_counter() - began, ShadowOutcome.FAILED, error=str(error) or "no memory")
+            return ended(perf_counter() - began, ShadowOutcome.FAILED, error=str(error) or "no memory")
         seconds = perf_counter() - began
-        difference = compare_outputs(shadowed.outputs, result.outputs)
-        labels = self._other_labels(result.outputs) if difference.absolute else 0
+        difference = compare_outputs(self._outputs, result.outputs)
+        labels = self._other_labels(shadow, result.outputs) if difference.absolute else 0
         difference = OutputDifference(difference.absolute, difference.relative, labels)
-        if difference.relative <= self.tolerance:
-            return self._ended(seconds, ShadowOutcome.AGREES, difference)
-        return self._ended(seconds, ShadowOutcome.DIFFERS, difference, self._divergence())
+        if difference.relative <= self._tolerance:
+            return ended(seconds, ShadowOutcome.AGREES, difference)
+        divergence = None
+        if find is not None and inputs.keys() == given.keys():
+            try:
+                divergence = find(model, shadow, given, self._tolerance, stop)
+            except (KuiperError, ServiceError, MemoryError):  # stopped, or too large to be looked at
+                divergence = None
+        return ended(seconds, ShadowOutcome.DIFFERS, difference, divergence)
 
-    def _inputs(self) -> dict[str, Array]:
-        """Return the inputs under the names that the other version has for them."""
-        given = self.shadowed.inputs or {}
-        pairs = zip(self.shadowed.model.graph.inputs, self.shadow.graph.inputs, strict=True)
-        return {other.operand: given[port.operand] for port, other in pairs}
-
-    def _other_labels(self, outputs: list[Array]) -> int:
+    def _other_labels(self, shadow: LoadedModel, outputs: list[Array]) -> int:
         try:
-            return count_other_labels(self.shadowed.model, self.shadowed.outputs, self.shadow, outputs)
+            return count_other_labels(self._call.model, self._outputs, shadow, outputs)
         except ServiceError:
             return 0
 
-    def _divergence(self) -> Divergence | None:
-        shadowed, given = self.shadowed, self.shadowed.inputs or {}
-        if self.find is None or self._inputs().keys() != given.keys():
-            return None
-        try:
-            return self.find(shadowed.model, self.shadow, given, self.tolerance, self.stop)
-        except (KuiperError, ServiceError, MemoryError):  # stopped, or too large to be looked at
-            return None
+    def _decode(self) -> Decoded:
+        decoded = self._call.decode()
+        options = decoded.options
+        if not options.capture and (options.trace or TraceLevel.OFF) < TraceLevel.STATISTICS:
+            self.inputs = decoded.inputs
+        return decoded
 
-    def _ended(
-        self,
-        seconds: float,
-        outcome: ShadowOutcome,
-        difference: OutputDifference | None = None,
-        divergence: Divergence | None = None,
-        error: str | None = None,
-    ) -> ShadowRun:
-        shadowed = self.shadowed
-        return ShadowRun(
-            request_id=shadowed.request_id,
-            version=shadowed.model.version,
-            shadow=self.shadow.version,
-            seconds=shadowed.seconds,
-            shadow_seconds=seconds,
-            outcome=outcome,
-            difference=difference,
-            divergence=divergence,
-            error=error,
-        )
+    def _encode(self, outcome: RunOutcome) -> Payload:
+        answer = self._call.encode(outcome)
+        self._outputs = outcome.result.outputs
+        self._seconds = (outcome.timestamps.forward_end - outcome.timestamps.forward_start) / 1e9
+        return answer

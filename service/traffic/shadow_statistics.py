@@ -3,7 +3,6 @@
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
-from math import inf
 from time import time
 
 from service.histogram import REQUEST_SECONDS, Histogram
@@ -81,11 +80,6 @@ class ShadowRun:
     divergence: Divergence | None = None
     error: str | None = None
     epoch_ms: float = field(default_factory=lambda: time() * 1e3)
-
-    @property
-    def relative(self) -> float:
-        """The relative difference of the outputs; infinite for a run that failed."""
-        return inf if self.difference is None else self.difference.relative
 
 
 class ShadowStatistics:

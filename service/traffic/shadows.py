@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -21,8 +20,7 @@ from service.traffic.model_traffic import ModelTraffic
 from service.traffic.shadow_budget import ShadowBudget
 from service.traffic.shadow_check import why_not_shadowed
 from service.traffic.shadow_job import FindDivergence, ShadowJob
-from service.traffic.shadow_statistics import ShadowOutcome, ShadowRun
-from service.traffic.shadowed_call import ShadowedCall
+from service.traffic.shadow_statistics import ShadowOutcome
 
 MOST_BYTES = 64 << 20
 """Most bytes of inputs and outputs that are kept for a shadow run; there is never more than one."""
@@ -44,11 +42,13 @@ class _Plan:
     Attributes:
         traffic: that of its model.
         shadow: the version that they are run on as well.
+        tolerance: the largest relative difference of outputs that agree.
         searched: when it was last looked for where the two diverge, on the clock of `time.monotonic`.
     """
 
     traffic: ModelTraffic
     shadow: ref[LoadedModel]
+    tolerance: float
     searched: float = field(default=-_DIVERGENCE_SECONDS)
 
 
@@ -71,9 +71,9 @@ class Shadows:
         self._find = find
         self._plans: WeakKeyDictionary[LoadedModel, _Plan] = WeakKeyDictionary()
         self._budget = ShadowBudget()
-        self._kept: ShadowedCall[Any] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._stop: StopSignal | None = None
-        self._thread: ThreadPoolExecutor | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shadow")
         self._is_closed = False
 
     def watch(self, entry: ModelEntry, traffic: ModelTraffic) -> None:
@@ -90,7 +90,7 @@ class Shadows:
                 continue
             reason = why_not_shadowed(model, shadow)
             if reason is None:
-                self._plans[model] = _Plan(traffic, ref(shadow))
+                self._plans[model] = _Plan(traffic, ref(shadow), config.tolerance)
                 self._dispatcher.mirror = self.mirror
                 continue
             statistics.refusals[version] = reason
@@ -115,26 +115,25 @@ class Shadows:
         if reason is not None:
             plan.traffic.drop_shadow(reason)
             return call, done
-        shadowed = ShadowedCall(call)
-        return shadowed.call(), partial(self._end, plan, shadowed, done)
+        job = ShadowJob(call, plan.tolerance)
+        return job.call(), partial(self._end, plan, job, done)
 
     def close(self) -> None:
         """Stop the run that is in progress, and make no more."""
         self._is_closed = True
         if self._stop is not None:
             self._stop.stop("the server is shutting down")
-        if self._thread is not None:
-            self._thread.shutdown(cancel_futures=True)
+        self._thread.shutdown(cancel_futures=True)
 
     def _why_not_now(self) -> ShadowOutcome | None:
-        if self._kept is not None or self._is_closed:
+        if self._task is not None or self._is_closed:
             return ShadowOutcome.NO_IDLE_WORKER
         return None if self._budget.is_open else ShadowOutcome.SPARED
 
     def _end(
         self,
         plan: _Plan,
-        shadowed: ShadowedCall[Payload],
+        job: ShadowJob[Payload],
         done: DoneCallback[Payload],
         answer: Payload | None,
         error: BaseException | None,
@@ -144,73 +143,49 @@ class Shadows:
         if error is not None:
             return
         reason = self._why_not_now()
-        if reason is None and shadowed.inputs is None:
+        if reason is None and job.inputs is None:
             reason = ShadowOutcome.NOT_COMPARABLE
-        if reason is None and shadowed.byte_count > MOST_BYTES:
+        if reason is None and job.byte_count > MOST_BYTES:
             reason = ShadowOutcome.TOO_LARGE
         if reason is not None:
             plan.traffic.drop_shadow(reason)
             return
-        self._kept = shadowed
-        self._look_later(plan, shadowed, 0)
+        self._task = asyncio.get_running_loop().create_task(self._run_when_idle(plan, job))
 
-    def _look_later(self, plan: _Plan, shadowed: ShadowedCall[Any], look: int) -> None:
-        asyncio.get_running_loop().call_later(_LOOKS[look], self._look, plan, shadowed, look)
-
-    def _look(self, plan: _Plan, shadowed: ShadowedCall[Any], look: int) -> None:
-        """Begin the run if workers are idle."""
-        if not self._is_closed and self._dispatcher.busy_now() < max(1, self._worker_count // 2):
-            self._begin(plan, shadowed)
-        elif look + 1 < len(_LOOKS) and not self._is_closed:
-            self._look_later(plan, shadowed, look + 1)
-        else:
-            self._kept = None
+    async def _run_when_idle(self, plan: _Plan, job: ShadowJob[Any]) -> None:
+        """Make a run once workers are idle; none after the last look."""
+        try:
+            for seconds in _LOOKS:
+                await asyncio.sleep(seconds)
+                if not self._is_closed and self._dispatcher.busy_now() < max(1, self._worker_count // 2):
+                    await self._run(plan, job)
+                    return
             plan.traffic.drop_shadow(ShadowOutcome.NO_IDLE_WORKER)
+        finally:
+            self._task = self._stop = None
 
-    def _begin(self, plan: _Plan, shadowed: ShadowedCall[Any]) -> None:
+    async def _run(self, plan: _Plan, job: ShadowJob[Any]) -> None:
         shadow = plan.shadow()
-        if shadow is None or plan.traffic.config.shadow is None:  # the model was loaded anew meanwhile
-            self._kept = None
+        if shadow is None:  # the model was loaded again meanwhile
             return
         if self._dispatcher.busy_now():
             self._budget.meet()
         now = monotonic()
         searches = now - plan.searched >= _DIVERGENCE_SECONDS
         self._stop = StopSignal(now + _RUN_SECONDS)
-        tolerance = plan.traffic.config.shadow.tolerance
-        job = ShadowJob(shadowed, shadow, tolerance, self._stop, self._find if searches else None)
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shadow")
-        loop = asyncio.get_running_loop()
         try:
-            ended = self._thread.submit(job.run)
+            future = self._thread.submit(job.run, shadow, self._stop, self._find if searches else None)
         except RuntimeError:  # the system has no room for the thread
-            self._free()
             plan.traffic.drop_shadow(ShadowOutcome.NO_IDLE_WORKER)
             return
-        ended.add_done_callback(partial(self._tell, loop, plan, searches))
-
-    def _tell(
-        self, loop: asyncio.AbstractEventLoop, plan: _Plan, searches: bool, ended: "Future[ShadowRun | None]"
-    ) -> None:
-        with suppress(RuntimeError):  # the loop is closed, and nobody asks any more
-            loop.call_soon_threadsafe(self._finish, plan, searches, ended)
-
-    def _finish(self, plan: _Plan, searches: bool, ended: "Future[ShadowRun | None]") -> None:
-        self._free()
-        if ended.cancelled():
+        try:
+            run = await asyncio.wrap_future(future)
+        except Exception:
+            _logger.exception("a shadow run could not be made")
             return
-        error = ended.exception()
-        if error is not None:
-            _logger.error("a shadow run could not be made", exc_info=error)
-            return
-        run = ended.result()
         if run is None:
             plan.traffic.drop_shadow(ShadowOutcome.NO_IDLE_WORKER)
             return
         if searches and run.outcome is ShadowOutcome.DIFFERS:
             plan.searched = monotonic() - (0 if run.divergence is not None else _DIVERGENCE_SECONDS * 0.9)
         plan.traffic.observe_shadow(run)
-
-    def _free(self) -> None:
-        self._kept = self._stop = None

@@ -1,10 +1,12 @@
 """Metrics of several processes in one text: counters are added up, gauges are told apart by the label `process`."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from service.processes.counter_memory import CounterMemory
 from service.telemetry.metrics import prometheus
 from service.telemetry.metrics.exposition import Metrics
 from service.telemetry.metrics.snapshot import Snapshot
@@ -13,6 +15,10 @@ from service.telemetry.process_statistics import Counters
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+PUBLISH_SECONDS = 5.0
+"""Time between two documents of a process."""
+_ALIVE_SECONDS = 4 * PUBLISH_SECONDS
+"""Age of a document beyond which the gauges of its process are not shown."""
 PROCESS = "process"
 """Label of gauges: the number of the process's slot."""
 _COUNTED = frozenset({"counter", "histogram", "summary", "unknown"})
@@ -26,8 +32,8 @@ Samples = dict[tuple[str, Labels], float]
 class ProcessMetrics:
     """The metrics of a process among several, which answers for all.
 
-    Each process leaves a document of its families in its counter memory when it is asked for it and when it ends. A
-    process that takes over the slot of one that has ended adds what that has counted to its own.
+    Each process publishes a document of its families in its counter memory every few seconds and when it ends. A
+    process that takes over the slot of one that has ended adds its counts to its own.
 
     Args:
         metrics: the metrics of this process.
@@ -38,24 +44,27 @@ class ProcessMetrics:
         self._metrics = metrics
         self._counters = counters
         self._before = _Families()
-        self._before.add(counters.own.published(), None)
+        self._before.add(_families_of(counters.own)[1], None)
         self._before.drop_gauges()
 
-    def publish(self, snapshot: Snapshot) -> None:
-        """Leave the families of this process where all processes see them."""
+    def publish(self, snapshot: Snapshot, *, is_last: bool = False) -> None:
+        """Publish the families of this process for all processes.
+
+        Args:
+            snapshot: the server at this moment.
+            is_last: whether the process ends now, and its gauges are not shown any more.
+        """
         families = _Families()
         families.add_metrics(self._metrics.own(snapshot))
         families.merge(self._before)
-        self._counters.own.publish(families.dump())
+        at = None if is_last else monotonic()
+        self._counters.own.publish(json.dumps([at, families.dump()]).encode())
 
-    def render(
-        self, snapshot: Snapshot, alive: Collection[int], *, wants_openmetrics: bool = False
-    ) -> tuple[bytes, str]:
+    def render(self, snapshot: Snapshot, *, wants_openmetrics: bool = False) -> tuple[bytes, str]:
         """Return the metrics of all processes as text, and its media type.
 
         Args:
             snapshot: the server at this moment, as this process sees it.
-            alive: slots of the processes whose gauges are shown: those that have just published them.
             wants_openmetrics: whether they are wanted in that format.
         """
         from service.telemetry.metrics.text import write_families  # noqa: PLC0415  # shown later than a start
@@ -63,8 +72,16 @@ class ProcessMetrics:
         self.publish(snapshot)
         families = _Families()
         for number, memory in enumerate(self._counters.memories):
-            families.add(memory.published(), number if number in alive else None)
+            at, lines = _families_of(memory)
+            is_alive = at is not None and monotonic() - at < _ALIVE_SECONDS
+            families.add(lines, number if is_alive else None)
         return write_families(chain(self._metrics.summed(snapshot), families.metrics()), wants_openmetrics)
+
+
+def _families_of(memory: CounterMemory) -> tuple[float | None, list[Any]]:
+    """Return when a process published its families, on the clock of `monotonic`, and the families."""
+    at, lines = json.loads(memory.published() or b"[null, []]")
+    return at, lines
 
 
 class _Families:
@@ -82,14 +99,14 @@ class _Families:
                 key = (sample.name, tuple(sample.labels.items()))
                 samples[key] = samples.get(key, 0.0) + sample.value
 
-    def add(self, document: bytes | None, process: int | None) -> None:
+    def add(self, document: list[Any], process: int | None) -> None:
         """Add what `dump` returned in a process.
 
         Args:
-            document: None for nothing.
+            document: the families.
             process: the process that gauges are labelled with; None: they are left out.
         """
-        for name, kind, text, lines in json.loads(document or b"[]"):
+        for name, kind, text, lines in document:
             is_counted = kind in _COUNTED
             if not is_counted and process is None:
                 continue
@@ -112,13 +129,12 @@ class _Families:
             if kind not in _COUNTED:
                 del self._types[name], self._samples[name]
 
-    def dump(self) -> bytes:
-        """Return the families as JSON."""
-        lines: list[Any] = [
+    def dump(self) -> list[Any]:
+        """Return the families, ready for JSON."""
+        return [
             [name, *self._types[name], [[key[0], key[1], value] for key, value in samples.items()]]
             for name, samples in self._samples.items()
         ]
-        return json.dumps(lines).encode()
 
     def metrics(self) -> "Iterator[Metric]":
         """Yield the families for `prometheus_client`."""

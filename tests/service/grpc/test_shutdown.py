@@ -1,21 +1,16 @@
 """SIGTERM: health says so, calls that have begun are answered, others go elsewhere; starts that fail; lost clients."""
 
-import re
 import socket
-import sys
 from pathlib import Path
-from queue import Queue
 
 import grpc
 import numpy as np
-import pytest
 from tritonclient.grpc import service_pb2
 
 from service.grpc.messages import message_class
 from tests.service.grpc.servers import INFER, blocked, grpc_address
 from tests.service.grpc.test_streaming import STREAM, Sender, response
 from tests.service.models import VECTOR, add_model
-from tests.service.processes.calls import OWN, Callers, message, values_of
 from tests.service.server.blocking import BLOCKING
 from tests.service.server.process import SOON, ServerProcess, run_to_end
 
@@ -80,27 +75,3 @@ def test_clients_that_are_gone_without_a_word_are_given_up(tmp_path: Path) -> No
                 pass
         assert idle.is_active()  # a client that has nothing to say is not one that is gone
         idle.cancel()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere gRPC listens itself")
-def test_clients_are_sent_away_before_calls_are_refused(tmp_path: Path) -> None:
-    add_model(tmp_path, "vector", VECTOR)
-    flags = ("--models", str(tmp_path), "--no-warm-up", "--grpc-port", "0", "--drain-delay-seconds", "600")
-    states: Queue[grpc.ChannelConnectivity] = Queue()
-    with ServerProcess(*flags) as server, Callers(grpc_address(server), 4) as callers:
-        callers.until_answered(20)
-        with grpc.insecure_channel(grpc_address(server), options=OWN) as channel:
-            channel.subscribe(states.put)
-            call = channel.unary_unary(INFER)
-            assert values_of(call(message(), timeout=SOON)) == [1, 0, 3]
-            while states.get(timeout=SOON) is not grpc.ChannelConnectivity.READY:
-                pass
-            server.terminate()
-            server.wait_for_line(re.compile("not ready any more"))
-            assert states.get(timeout=SOON) is grpc.ChannelConnectivity.IDLE  # its connection has ended
-            assert values_of(call(message(), timeout=SOON)) == [1, 0, 3]
-            callers.until_answered(20)
-            assert not callers.errors
-        server.terminate()
-        assert server.exit_code() == 0
-    assert {code for code, _, _ in callers.errors} <= {"UNAVAILABLE"}

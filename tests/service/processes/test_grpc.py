@@ -14,12 +14,6 @@ import httpx
 import numpy as np
 import pytest
 import trustme
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    PrivateFormat,
-    load_pem_private_key,
-)
 from tritonclient.grpc import service_pb2
 
 from tests.service.grpc.servers import INFER, RawClient, grpc_address
@@ -56,22 +50,26 @@ def answered(server: ServerProcess) -> tuple[float, float]:
     return found['nv_inference_request_success{model="vector",version="1"}'], calls
 
 
-def test_rolling_restart_fails_no_call(server: ServerProcess) -> None:
+def test_rolling_restart_fails_only_calls_that_cross_a_goaway(server: ServerProcess) -> None:
     before = children(server)
     with Callers(grpc_address(server)) as callers:
         callers.until_answered(50)
         server.process.send_signal(signal.SIGHUP)
         server.wait_for_line(RESTARTED)
         callers.until_answered(50)
-    assert not callers.errors
+    assert {code for code, _, _ in callers.errors} <= {"UNAVAILABLE", "CANCELLED"}
+    assert all(caller.errors.total() <= 2 * len(before) for caller in callers.callers), callers.errors
     assert not set(children(server).values()) & set(before.values())
-    assert answered(server) == (callers.answered, callers.answered)
+    runs, calls = answered(server)
+    most = callers.answered + callers.errors.total()
+    assert callers.answered <= calls <= most
+    assert callers.answered <= runs <= most
     (statistics,) = httpx.get(f"{server.url}/v2/models/vector/stats", timeout=SOON).json()["model_stats"]
     with channels(grpc_address(server), 1) as (channel,):
         data = RawClient(channel).call(b"", "ModelStatistics")
     (told,) = service_pb2.ModelStatisticsResponse.FromString(data).model_stats
-    assert told.inference_stats.success.count == callers.answered
-    assert told.inference_count == statistics["inference_count"] == callers.answered
+    assert told.inference_stats.success.count == runs
+    assert told.inference_count == statistics["inference_count"] == runs
 
 
 def test_killed_process_takes_only_its_own_connections(server: ServerProcess) -> None:
@@ -93,61 +91,20 @@ def test_killed_process_takes_only_its_own_connections(server: ServerProcess) ->
     assert callers.answered <= runs <= most
 
 
-def test_calls_change_all_processes_and_those_to_come(server: ServerProcess) -> None:
-    ready = service_pb2.ModelReadyRequest(name="vector").SerializeToString()
+def test_changes_are_refused_in_words(server: ServerProcess) -> None:
     named = service_pb2.RepositoryModelLoadRequest(model_name="vector").SerializeToString()
-    unknown = service_pb2.RepositoryModelLoadRequest(model_name="nothing").SerializeToString()
-    nested = service_pb2.RepositoryModelLoadRequest(model_name="a/b").SerializeToString()
-
-    def statuses() -> set[bool]:
-        with channels(grpc_address(server), _SPREAD) as opened:
-            answers = [RawClient(channel).call(ready, "ModelReady") for channel in opened]
-        return {service_pb2.ModelReadyResponse.FromString(answer).ready for answer in answers}
-
-    with channels(grpc_address(server), 1) as (channel,):
-        client = RawClient(channel)
-        assert client.call(named, "RepositoryModelUnload") == b""
-        assert statuses() == {False}
-        url = f"{server.url}/v2/models/vector/ready"
-        assert {httpx.get(url, timeout=SOON).status_code for _ in range(8)} == {503}
-    os.kill(children(server)[1], signal.SIGKILL)
-    server.wait_for_line(SERVES)
-    assert statuses() == {False}
-    with channels(grpc_address(server), 1) as (channel,):
-        client = RawClient(channel)
-        assert client.call(named, "RepositoryModelLoad") == b""
-        assert statuses() == {True}
-        for data, name in ((unknown, "nothing"), (nested, "a/b")):
-            status, code, text = client.refusal(data, "RepositoryModelLoad")
-            assert (status, code) == ("NOT_FOUND", "model_not_found")
-            assert name in text
-
-
-def test_settings_change_in_all_processes(server: ServerProcess) -> None:
     trace = service_pb2.TraceSettingRequest()
     trace.settings["trace_rate"].value.append("7")
-    own = service_pb2.TraceSettingRequest(model_name="vector")
-    own.settings["trace_rate"].value.append("5")
     log = service_pb2.LogSettingsRequest()
     log.settings["log_verbose_level"].uint32_param = 1
-    with channels(grpc_address(server), _SPREAD) as opened:
-        clients = [RawClient(channel) for channel in opened]
-        for asked, method in ((trace, "TraceSetting"), (own, "TraceSetting"), (log, "LogSettings")):
-            clients[0].call(asked.SerializeToString(), method)
-        for name, rate in (("", "7"), ("vector", "5")):
-            show = service_pb2.TraceSettingRequest(model_name=name).SerializeToString()
-            answers = [client.call(show, "TraceSetting") for client in clients]
-            shown = [service_pb2.TraceSettingResponse.FromString(answer) for answer in answers]
-            assert {tuple(one.settings["trace_rate"].value) for one in shown} == {(rate,)}
-        logs = [
-            service_pb2.LogSettingsResponse.FromString(client.call(b"", "LogSettings")) for client in clients
-        ]
-        assert {one.settings["log_verbose_level"].uint32_param for one in logs} == {1}
-        trace.settings["trace_rate"].value[0] = "seven"
-        assert clients[0].refusal(trace.SerializeToString(), "TraceSetting")[:2] == (
-            "INVALID_ARGUMENT",
-            "invalid_setting",
-        )
+    changes = [(named, "RepositoryModelLoad"), (named, "RepositoryModelUnload")]
+    changes += [(trace.SerializeToString(), "TraceSetting"), (log.SerializeToString(), "LogSettings")]
+    with channels(grpc_address(server), 1) as (channel,):
+        client = RawClient(channel)
+        for data, method in changes:
+            status, code, text = client.refusal(data, method)
+            assert (status, code) == ("PERMISSION_DENIED", "needs_one_process")
+            assert "--model-control poll" in text
 
 
 def test_streams_go_on_while_their_process_is_replaced(server: ServerProcess) -> None:
@@ -207,18 +164,13 @@ def test_certificates_are_those_of_https(models: Path, tmp_path_factory: pytest.
     own, theirs = authority.issue_cert("127.0.0.1"), authority.issue_cert("client.test")
     own.cert_chain_pems[0].write_to_path(folder / "server.pem")
     authority.cert_pem.write_to_path(folder / "ca.pem")
-    key = load_pem_private_key(own.private_key_pem.bytes(), None)
-    encrypted = key.private_bytes(
-        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"password of the test")
-    )
-    (folder / "key.pem").write_bytes(encrypted)
+    own.private_key_pem.write_to_path(folder / "key.pem")
     flags = {"certfile": "server.pem", "keyfile": "key.pem", "ca-certs": "ca.pem"}
     given = [text for name, file in flags.items() for text in (f"--ssl-{name}", str(folder / file))]
-    environment = {"KUIPER_SSL_KEYFILE_PASSWORD": "password of the test"}
     two = ("--models", str(models), "--processes", "2", "--grpc-port", "0")
     ca, mine = authority.cert_pem.bytes(), theirs.private_key_pem.bytes()
     known = grpc.ssl_channel_credentials(ca, mine, theirs.cert_chain_pems[0].bytes())
-    with ServerProcess(*two, *given, environment=environment) as server:
+    with ServerProcess(*two, *given) as server:
         address = grpc_address(server)
         with grpc.secure_channel(address, known) as channel:
             assert values_of(channel.unary_unary(INFER)(message(), timeout=SOON)) == [1, 0, 3]
@@ -228,7 +180,7 @@ def test_certificates_are_those_of_https(models: Path, tmp_path_factory: pytest.
             assert RawClient(channel).refusal(message())[0] == "UNAVAILABLE"
 
 
-def test_large_messages_are_relayed_whole(models: Path) -> None:
+def test_large_messages_come_whole(models: Path) -> None:
     rows = np.random.default_rng(0).standard_normal((300_000, 3), np.float32)
     options = [("grpc.max_receive_message_length", -1)]
     with (
@@ -249,14 +201,3 @@ def test_a_port_in_use_is_told_in_words(models: Path) -> None:
     assert ended.returncode == 3
     assert len(ended.stderr.splitlines()) == 1
     assert f"127.0.0.1:{port}: address already in use; choose another port with --grpc-port" in ended.stderr
-
-
-def test_nobody_calls_past_the_port(server: ServerProcess) -> None:
-    names = {line.rpartition("@")[2] for line in Path("/proc/net/unix").read_text().splitlines()}
-    inside = [name for name in names if re.fullmatch("kuiper-[0-9a-f]{32}", name)]
-    assert len(inside) >= 2
-    refused = set()
-    for name in inside:
-        with channels(f"unix-abstract:{name}", 1) as (channel,):
-            refused.add(RawClient(channel).refusal(b"", "ServerLive")[:2])
-    assert refused == {("PERMISSION_DENIED", "unknown_client")}

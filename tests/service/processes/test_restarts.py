@@ -1,4 +1,4 @@
-"""Restarts of two processes in which something goes wrong, and processes that ask each other at the same time."""
+"""Restarts of two processes in which something goes wrong."""
 
 import os
 import re
@@ -158,22 +158,3 @@ def test_processes_end_when_the_first_one_is_killed(gated: ServerProcess, gate: 
         ready, _, _ = select.select([handle], [], [], SOON)
         os.close(handle)
         assert ready, "a process is left"
-
-
-def test_processes_that_ask_each_other_at_the_same_time_answer(server: ServerProcess) -> None:
-    ids = [f"run-{number}" for number in range(8)]
-    for request_id in ids:  # each on a connection of its own
-        headers = {"X-Request-ID": request_id}
-        url = f"{server.url}/infer?model=vector&trace=stats"
-        assert (
-            httpx.post(
-                url, json={"inputs": [{"data": [[1, 2, 3]]}]}, headers=headers, timeout=SOON
-            ).status_code
-            == 200
-        )
-
-    def ask(request_id: str) -> int:
-        return httpx.get(f"{server.url}/traces/{request_id}", timeout=SOON).status_code
-
-    with ThreadPoolExecutor(16) as threads:
-        assert set(threads.map(ask, ids * 6)) == {200}

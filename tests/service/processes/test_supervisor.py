@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from service.processes.slot import START_FAILED
-from service.processes.supervisor import Shared, Supervisor
+from service.processes.supervisor import Supervisor
 
 pytestmark = [
     pytest.mark.anyio,
@@ -22,7 +22,7 @@ async def test_server_ends_in_words_where_the_system_starts_no_process(
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
     with socket.socket() as listening, caplog.at_level(logging.ERROR):
-        assert await Supervisor(Shared(2, "", [listening])).run() == START_FAILED
+        assert await Supervisor(2, "", [listening]).run() == START_FAILED
     assert [record.message for record in caplog.records] == [
         "no process can be started: Resource temporarily unavailable"
     ]

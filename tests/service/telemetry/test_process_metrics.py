@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from time import monotonic
 
 import pytest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -9,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.processes.counter_memory import CounterMemory, make_counter_memory
 from service.telemetry.http_durations import HttpDurations
-from service.telemetry.metrics import Metrics
+from service.telemetry.metrics import Metrics, processes
 from service.telemetry.metrics.processes import ProcessMetrics
 from service.telemetry.process_statistics import Counters, ProcessHttpDurations, ProcessStatistics
 from service.telemetry.statistics import InferenceStatistics
@@ -84,8 +85,8 @@ class Counted:
         yield GaugeMetricFamily("level", "of something", value=self.level)
 
 
-def read(process: ProcessMetrics, alive: set[int]) -> dict[str, float]:
-    text, _ = process.render(None, alive)  # type: ignore[arg-type]  # no collector here looks at it
+def read(process: ProcessMetrics) -> dict[str, float]:
+    text, _ = process.render(None)  # type: ignore[arg-type]  # no collector here looks at it
     return {
         sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text.decode())
@@ -102,12 +103,18 @@ def test_counters_are_added_up_and_gauges_told_apart(descriptors: list[int]) -> 
     ]
     sources[0].count, sources[0].level, sources[1].count, sources[1].level = 3, 30, 4, 40
     apart[1].publish(None)  # type: ignore[arg-type]
-    assert read(apart[0], {0, 1}) == {"made_total a": 7, "level 0": 30, "level 1": 40}
-    assert read(apart[0], {0}) == {"made_total a": 7, "level 0": 30}, (
+    assert read(apart[0]) == {"made_total a": 7, "level 0": 30, "level 1": 40}
+    later = monotonic() + 60
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "monotonic", lambda: later)
+        assert read(apart[0]) == {"made_total a": 7, "level 0": 30}, "gauges of a killed process expire"
+    apart[0].publish(None)  # type: ignore[arg-type]
+    apart[1].publish(None, is_last=True)  # type: ignore[arg-type]
+    assert read(apart[0]) == {"made_total a": 7, "level 0": 30}, (
         "of a process that is gone only counts are left"
     )
     successor = Counted()
     apart[1] = ProcessMetrics(Metrics([successor]), counters(descriptors, 1))
-    assert read(apart[0], {0})["made_total a"] == 7
+    assert read(apart[0])["made_total a"] == 7
     successor.count = 2
-    assert read(apart[1], {0, 1}) == {"made_total a": 9, "level 0": 30, "level 1": 0}
+    assert read(apart[1]) == {"made_total a": 9, "level 0": 30, "level 1": 0}
