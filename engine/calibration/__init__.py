@@ -1,4 +1,4 @@
-"""Determines the scales of an int8 model from examples, and reports what each layer costs and loses."""
+"""int8 calibration on example inputs, with the time and the error of each layer."""
 
 from engine.calibration.calibrator import DEFAULT_PERCENTILE, METHODS
 from engine.calibration.quantize import QuantizeOptions, quantize_model

@@ -1,4 +1,4 @@
-"""The calibration of a model for int8: measures it on examples, writes the scales beside it, and reports."""
+"""int8 calibration of a model: scales in a file beside it, and a report."""
 
 import json
 import sys
@@ -23,12 +23,12 @@ from engine.quantization.scheme import Quantization
 from engine.quantization.sidecar import model_digests, write_sidecar
 
 OpenPictures = Callable[[Path, Path, Sequence[Port]], Examples]
-"""Opens a folder of pictures for the model in another folder, whose inputs are given."""
+"""Opens a folder of images for a model's folder and inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuantizeOptions:
-    """What is quantized, and how.
+    """Options of calibration.
 
     Attributes:
         param: the `.param` file.
@@ -58,7 +58,7 @@ class QuantizeOptions:
 
 
 def quantize_model(options: QuantizeOptions, open_pictures: OpenPictures | None = None) -> None:
-    """Quantize a model: write the scales beside it, and print what each layer loses and gains.
+    """Quantize a model: write the scales beside it, and print the error and the speedup of each layer.
 
     Args:
         options: what is quantized, and how.
@@ -109,7 +109,7 @@ def quantize_model(options: QuantizeOptions, open_pictures: OpenPictures | None 
 
 
 def _warnings(zeros: Sequence[str], not_finite: Mapping[str, int], examples: int) -> Iterator[str]:
-    """Yield what is doubtful of the examples, a sentence for each operand."""
+    """Yield warnings about the examples, a sentence for each operand."""
     for name in zeros:
         yield f"operand {name!r} is 0 in all examples, and would count as 0 in every run"
     for name, count in not_finite.items():
@@ -118,7 +118,7 @@ def _warnings(zeros: Sequence[str], not_finite: Mapping[str, int], examples: int
 
 
 def _with_error(quantization: Quantization, outcome: Outcome) -> Quantization:
-    """Return the quantization with what was measured of its outputs, by which `auto` chooses."""
+    """Return the quantization with the measured error of its outputs, by which `auto` chooses."""
     if quantization.calibration is None:
         return quantization
     return replace(quantization, calibration=replace(quantization.calibration, error=outcome.error))
@@ -135,7 +135,7 @@ def _examples(data: Path, graph: RuntimeGraph, open_pictures: OpenPictures | Non
 def _chosen(
     options: QuantizeOptions, sensitivity: Sensitivity, reports: Sequence[LayerReport]
 ) -> tuple[list[Candidate], Outcome]:
-    """Return the layers that are computed in int8, and how the outputs compare then."""
+    """Return the layers in int8, and the error of the outputs."""
     agreement = 0.0 if options.agreement is None else options.agreement
     tolerance = float("inf") if options.tolerance is None else options.tolerance
 

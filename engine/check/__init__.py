@@ -1,4 +1,4 @@
-"""Looks at a model before it is served: can it run, what does it take, and where does it differ from a reference."""
+"""Check of a model before it is served: whether it runs, its inputs, and where it differs from a reference."""
 
 from engine.check.archives import UNREADABLE, load_inputs
 from engine.check.check import CheckOptions, check_model

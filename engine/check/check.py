@@ -1,4 +1,4 @@
-"""A check of a model: whether it runs, what it takes, and whether it agrees with a reference."""
+"""Check of a model: whether it runs, its inputs, and whether it agrees with a reference."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ Given = list[Array] | dict[str, Array]
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What is checked, and how.
+    """Options of a check.
 
     Attributes:
         param: the `.param` file.
@@ -56,12 +56,12 @@ class CheckOptions:
     ratio: float | None = None
 
 
-def check_model(options: CheckOptions, tell: Callable[[Report], None]) -> int:
+def check_model(options: CheckOptions, show: Callable[[Report], None]) -> int:
     """Check a model, and print what comparisons find; return `GOOD`, `BAD` or `UNKNOWN`.
 
     Args:
         options: what is checked, and how.
-        tell: called with the report, before anything is compared.
+        show: called with the report, before comparisons.
 
     Raises:
         KuiperError: a file of the model, or of arrays, cannot be read or does not fit.
@@ -71,7 +71,7 @@ def check_model(options: CheckOptions, tell: Callable[[Report], None]) -> int:
     graph = _open(options, backend)
     inputs = _given_inputs(graph, options)
     report = inspect(graph, options.shapes or _shapes_of(graph, inputs))
-    tell(report)
+    show(report)
     if report.unsupported or report.problem is not None:
         return BAD
     if report.unchecked is not None:
@@ -103,7 +103,7 @@ def _open(options: CheckOptions, backend: Backend, verify: Verify = Verify.ALWAY
 
 
 def _given_inputs(graph: RuntimeGraph, options: CheckOptions) -> Given | None:
-    """Return the inputs that the caller brings, None where there are none."""
+    """Return the caller's inputs; None without any."""
     graph.init()
     if options.against is not None:
         return load_inputs(graph, options.against[0])
@@ -117,7 +117,7 @@ def _shapes_of(graph: RuntimeGraph, inputs: Given | None) -> list[tuple[int, ...
 
 
 def _compare(graph: RuntimeGraph, inputs: Given | None, options: CheckOptions) -> bool:
-    """Compare with what the caller brings; tells whether it differs."""
+    """Compare with the caller's reference; returns whether it differs."""
     different = False
     if inputs is not None and options.against is not None:
         different |= _compare_outputs(graph, inputs, options.against[1], options.tolerance)
@@ -144,7 +144,7 @@ def _compare_backends(
 def _compare_precision(
     graph: RuntimeGraph, inputs: Given | None, options: CheckOptions, backend: Backend, ratio: float
 ) -> bool:
-    """Compare the layers with float32, on the given inputs or on made-up ones; tells whether a ratio is too low."""
+    """Compare the layers with float32, on the given or synthetic inputs; returns whether a ratio is too low."""
     plain = RuntimeGraph(options.param, options.bin, backend=backend, threads=options.threads)
     plain.build()
     if inputs is None:
@@ -157,7 +157,7 @@ def _compare_precision(
 
 
 def _made_inputs(graph: RuntimeGraph, options: CheckOptions) -> tuple[dict[str, Array], str]:
-    """Return the first inputs of those that programs are tried on that a graph runs on, and of what kind they are.
+    """Return the first synthetic inputs on which a graph runs, and their kind.
 
     Raises:
         InputError: it runs on none of them.

@@ -1,1 +1,1 @@
-"""Kernels: what writes the machine code of one operation for one exact shape."""
+"""Kernels: code generators of one operation for one exact shape."""

@@ -1,1 +1,1 @@
-"""Passes over the graph: fusion, and the choice of where each tensor lies."""
+"""Passes over the graph: fusion, quantization, and memory formats."""

@@ -71,7 +71,7 @@ def test_open_dimensions_are_asked_for(model: Path, capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().out
     assert "5 operators" in printed
     assert (
-        "not checked     whether it runs: the file leaves dimensions open (a: (?,3)f32); give --shape"
+        "not checked     whether it runs: the model has dynamic dimensions (a: (?,3)f32); give --shape"
         in printed
     )
     assert "input shapes" not in printed

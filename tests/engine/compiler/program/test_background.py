@@ -256,12 +256,12 @@ def test_programs_of_later_shapes_displace_none_that_were_prepared(tmp_path: Pat
 
 
 def test_the_compiler_gives_way_to_runs_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    pace = CompileThrottle()
-    clock = ThrottledClock(SECONDS, "compiling", pace)
+    throttle = CompileThrottle()
+    clock = ThrottledClock(SECONDS, "compiling", throttle)
     with monkeypatch.context() as patch:
-        patch.setattr(pace._changed, "wait", lambda *_: pytest.fail("nothing runs"))
+        patch.setattr(throttle._changed, "wait", lambda *_: pytest.fail("nothing runs"))
         clock.check("nn.ReLU", "relu")
-    with pace.run():
+    with throttle.run():
         clock.check("nn.ReLU", "relu")  # comes back, though the run goes on
         pause = threading.Thread(target=clock.check, args=("nn.ReLU", "relu"))
         pause.start()

@@ -21,7 +21,7 @@ from engine.compiler.kernels.int8_convolution import Int8Convolution
 from engine.compiler.kernels.int8_tiles import tile_layout
 from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.selection.bf16_group import product_group
-from engine.compiler.selection.call import PARTS_OF_THREAD, parts_worth
+from engine.compiler.selection.call import PARTS_OF_THREAD, parallel_parts
 from engine.compiler.selection.int8 import _filter_parts, _tile_chunk
 from tests.cases import check_each
 from tests.differential.comparison import compiling_for
@@ -33,11 +33,11 @@ from tests.engine.models import make_graph
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 def test_parts(threads: int) -> None:
     """A microsecond is not shared, milliseconds are in as many parts for each thread."""
-    assert parts_worth(1e3, threads) == 1
-    assert parts_worth(1e9, threads) == (1 if threads == 1 else threads * PARTS_OF_THREAD)
-    assert parts_worth(1e9, threads, 1) == threads
+    assert parallel_parts(1e3, threads) == 1
+    assert parallel_parts(1e9, threads) == (1 if threads == 1 else threads * PARTS_OF_THREAD)
+    assert parallel_parts(1e9, threads, 1) == threads
     for nanoseconds in np.geomspace(1e3, 1e6, 100):
-        parts = parts_worth(float(nanoseconds), threads)
+        parts = parallel_parts(float(nanoseconds), threads)
         assert parts <= threads or parts % threads == 0
         assert parts == 1 or nanoseconds / parts >= 3000
 
