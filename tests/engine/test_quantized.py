@@ -142,7 +142,11 @@ def test_cat_refuses_real_numbers(tmp_path: Path, line: str) -> None:
 @pytest.mark.parametrize(
     ("declared", "changed", "words"),
     [
-        ("@weight=(2,3)i8 @bias=(2)f32", {"op.weight.q_per_channel_scales": None}, "does not say"),
+        (
+            "@weight=(2,3)i8 @bias=(2)f32",
+            {"op.weight.q_per_channel_scales": None},
+            "has no scale of the weight",
+        ),
         (
             "@weight=(2,3)i8 @bias=(2)f32 @weight.q_per_channel_scales=(3)f64",
             {"op.weight.q_per_channel_scales": np.ones(3)},
