@@ -146,8 +146,8 @@ def _cache() -> Finding:
     folder = code_folder_in_use()
     if folder is None:
         cure = "set KUIPER_CACHE to a folder that can be written"
-        return Finding("compiled code", "is not kept: each start compiles anew", State.OPTIONAL, cure)
-    return Finding("compiled code", f"is kept in {folder}")
+        return Finding("compiled code", "not cached: each start compiles again", State.OPTIONAL, cure)
+    return Finding("compiled code", f"cached in {folder}")
 
 
 def _models() -> Iterator[Finding]:

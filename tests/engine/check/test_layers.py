@@ -256,7 +256,7 @@ def test_inputs_that_a_model_takes_are_made_up(tmp_path: Path, capsys: pytest.Ca
     none = lines.replace("=1 sparse", "=0 sparse").replace("(1,2)", "(0,2)")
     model = str(write_model(tmp_path, none, {"table.weight": np.ones((0, 2), np.float32)}))
     assert run_command(["check", model, "--backend", "both"]) == 1
-    assert "error: --backend both: no made-up inputs run on the model" in capsys.readouterr().err
+    assert "kuiper: --backend both: no made-up inputs run on the model" in capsys.readouterr().err
 
 
 def test_tuples_are_compared_by_tolerance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
