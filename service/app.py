@@ -17,7 +17,6 @@ from service.http.guard import GuardMiddleware
 from service.http.head import HeadMiddleware
 from service.http.origins import OriginPolicy
 from service.http.paths import POLLED_PATHS
-from service.http.rate_limit import RateLimitMiddleware, TokenBuckets
 from service.http.request_middleware import RequestMiddleware
 from service.inspection.traffic_of_server import make_traffic
 from service.lifecycle import Lifecycle
@@ -60,7 +59,6 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
         services.process = slot.number
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
     origins = OriginPolicy(settings)
-    buckets = TokenBuckets(settings.rate_limit) if settings.rate_limit else None
     app = FastAPI(
         title="Kuiper Serve",
         description=DESCRIPTION,
@@ -74,17 +72,15 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     app.state.services = services
     for router in ROUTERS:
         app.router.routes.extend(router.routes)  # `include_router` matches each path twice
-    install_openapi(app, access, origins, [] if buckets is None else [buckets])
+    install_openapi(app, access, origins)
     install_error_handlers(app)
-    _add_middleware(app, services, access, origins, buckets, budget)
+    _add_middleware(app, services, access, origins, budget)
     if settings.grpc_port is not None:
-        services.listeners += _make_grpc(services, access, buckets, budget, slot)
+        services.listeners += _make_grpc(services, access, budget, slot)
     return app
 
 
-def _make_grpc(
-    services: Services, access: Access, buckets: TokenBuckets | None, budget: BodyBudget, slot: Slot | None
-) -> list[Listener]:
+def _make_grpc(services: Services, access: Access, budget: BodyBudget, slot: Slot | None) -> list[Listener]:
     """Return what answers gRPC: nothing where several processes were started without a port for it.
 
     Raises:
@@ -102,7 +98,7 @@ def _make_grpc(
     if slot is not None and slot.grpc_port is None:
         _logger.error("grpc_port: is read when the first process starts; gRPC is answered from then on")
         return []
-    return [GrpcServer(Front(services, access, buckets, budget), slot)]
+    return [GrpcServer(Front(services, access, budget), slot)]
 
 
 def _add_middleware(
@@ -110,7 +106,6 @@ def _add_middleware(
     services: Services,
     access: Access,
     origins: OriginPolicy,
-    buckets: TokenBuckets | None,
     budget: BodyBudget,
 ) -> None:
     """Put the middleware around all routes, innermost first."""
@@ -118,8 +113,6 @@ def _add_middleware(
     app.add_middleware(HeadMiddleware)
     if services.process is not None:
         app.add_middleware(ChangeMiddleware)
-    if buckets is not None:
-        app.add_middleware(RateLimitMiddleware, buckets=buckets)
     if access.is_limited:
         app.add_middleware(AccessMiddleware, access=access)
     app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle, origins=origins)

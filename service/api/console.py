@@ -7,7 +7,6 @@ from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
 from service.http.conditional import answer_unless_known
-from service.services import services_of
 from service.tagged_document import tagged
 
 CONSOLE_FILES = Path(__file__).parents[1] / "console"
@@ -64,7 +63,7 @@ def send_file(request: Request, path: str) -> Response:
 
 
 def _send(request: Request, path: str) -> Response:
-    content = read_console_file(path) if services_of(request).settings.console == "on" else None
+    content = read_console_file(path)
     if content is None:
         raise HTTPException(404)
     media_type = MEDIA_TYPES[Path(path).suffix]

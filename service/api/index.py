@@ -17,8 +17,7 @@ router = APIRouter(tags=["models"])
 async def show_index(request: Request, response: Response) -> ServerIndex | Response:
     """Name the server, its models and its endpoints; lead who asks for HTML to the console (307)."""
     services = services_of(request)
-    has_console = services.settings.console == "on"
-    if has_console and asks_for_page(request.headers.raw):
+    if asks_for_page(request.headers.raw):
         return RedirectResponse("console", headers=_VARY)
     response.headers.update(_VARY)
     return ServerIndex(
@@ -27,6 +26,6 @@ async def show_index(request: Request, response: Response) -> ServerIndex | Resp
         models=services.repository.names,
         endpoints=[
             *("/infer", "/v2", "/graph", "/models", "/metrics", "/traces", "/livez", "/readyz", "/docs"),
-            *(("/console",) if has_console else ()),
+            "/console",
         ],
     )

@@ -63,8 +63,9 @@ def make_app(name: str | None) -> typer.Typer:
 
 
 def _unwrapped(document: str) -> str:
-    """Return a docstring with one line for each paragraph: help has a width of its own."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in document.strip().split("\n\n"))
+    """Return a docstring with one line for each paragraph, since help has a width of its own, and without markup."""
+    paragraphs = (" ".join(paragraph.split()) for paragraph in document.strip().split("\n\n"))
+    return "\n\n".join(paragraphs).replace("[", r"\[")
 
 
 def _asked_for(arguments: Sequence[str]) -> str | None:

@@ -16,18 +16,18 @@ from service.commands.failure import BAD
 from service.commands.output import Json, add_rows, console, print_json, table
 from service.config.environment import doubtful_variables
 from service.config.fitting import describe_fit, fit_to_memory
-from service.config.machine import this_machine
+from service.config.machine import share_machine, this_machine
 from service.config.setting_file import SettingsError
 from service.config.settings import load_settings
 from service.config.store_url import folder_of
-from service.version import kuiper_version
+from service.version import install_command, kuiper_version
 
 EXAMPLE = "kuiper doctor"
 
 _EXTRAS = {
-    "opentelemetry-sdk": ("spans of requests", "pip install 'kuiper-serve[otel]'"),
-    "torch": ("kuiper export of PyTorch's models", "pip install 'kuiper-serve[export]'"),
-    "pnnx": ("kuiper export", "pip install 'kuiper-serve[export]'"),
+    "opentelemetry-sdk": ("spans of requests", install_command("otel")),
+    "torch": ("kuiper export of PyTorch's models", install_command("export")),
+    "pnnx": ("kuiper export", install_command("export")),
     "onnxruntime": ("kuiper bench --onnx", "pip install onnxruntime"),
 }
 """Packages that some commands need -> what for, and how to install them."""
@@ -72,7 +72,7 @@ class Finding:
 
 
 def run(json: Json = False) -> None:
-    """Tell what this machine offers to the engine and the server, what is missing, and what mends it.
+    """Check what this machine offers to the engine and the server, and suggest fixes.
 
     The exit code is 1 where a server would not start, or would be far slower than it could be.
     """
@@ -83,7 +83,7 @@ def run(json: Json = False) -> None:
         rows = (
             (finding.state.value, finding.what, finding.found, finding.cure or "") for finding in findings
         )
-        console().print(add_rows(table("", "what", "found", "what mends it"), rows))
+        console().print(add_rows(table("", "what", "found", "fix"), rows))
     if any(finding.state is State.BAD for finding in findings):
         raise typer.Exit(BAD)
 
@@ -118,21 +118,24 @@ def _compiler() -> Iterator[Finding]:
 
 
 def _limits() -> Iterator[Finding]:
-    machine = this_machine()
     try:
-        settings = fit_to_memory(load_settings({}), machine.memory)
+        settings = load_settings({})
     except SettingsError as error:
         yield Finding("settings", str(error), State.BAD, "kuiper serve --help")
         return
-    for line in describe_fit(settings, machine):
-        yield Finding("memory" if "MiB of memory" in line else "cores", line)
+    share_machine(settings.processes)
+    machine = this_machine()
+    share, *memory = describe_fit(fit_to_memory(settings, machine.memory), machine)
+    processes = "1 process" if settings.processes == 1 else f"{settings.processes} processes, each"
+    yield Finding("processes, workers, threads", f"{processes} of {share}")
+    yield from (Finding("memory", line) for line in memory)
 
 
 def _packages() -> Iterator[Finding]:
     for name in _NEEDED:
         found = _version(name)
         if found is None:
-            yield Finding(name, "missing", State.BAD, "pip install --force-reinstall kuiper-serve")
+            yield Finding(name, "missing", State.BAD, install_command())
     yield Finding("packages", ", ".join(f"{name} {_version(name)}" for name in _NEEDED))
     for name, (purpose, cure) in _EXTRAS.items():
         found = _version(name)

@@ -91,7 +91,8 @@ def run(
     The outputs and the results of layers are compared with what PyTorch or onnxruntime computes. Nothing is written
     where an output differs. A model with dynamic dimensions is exported with two shapes, and compared on both.
 
-    It needs the packages of the extra: pip install 'kuiper-serve[export]'.
+    It needs the packages of the extra: pip install -e '.[export]' in a checkout, or pip install 'kuiper-serve[export]'
+    of a release.
     """
     specs = [_spec(text) for text in input or ()]
     with _ended_in_order(), _progress():

@@ -131,7 +131,7 @@ class Inference:
 def _settings(folder: Path) -> Settings:
     settings = load_settings({"models": folder, "skip_broken": False})
     here = {name: type(settings).model_fields[name].default for name in _NOT_HERE}
-    return fit_to_memory(settings.model_copy(update=here | {"otel": False}), this_machine().memory)
+    return fit_to_memory(settings.model_copy(update=here | {"otel": "off"}), this_machine().memory)
 
 
 def _read(file: Path) -> Inputs:

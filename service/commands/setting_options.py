@@ -28,8 +28,6 @@ _METAVARS: dict[Any, str] = {
 _LISTS = {
     "cors_origins": "ORIGINS",
     "allowed_hosts": "HOSTS",
-    "image_formats": "FORMATS",
-    "store_cache": "DIR",
 }
 
 

@@ -4,7 +4,6 @@ from typing import Literal
 
 LogFormat = Literal["text", "json"]
 BackendName = Literal["auto", "native", "numpy"]
-VerifyMode = Literal["load", "always", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 ModelControl = Literal["none", "explicit", "poll"]
-ConsoleMode = Literal["on", "off"]
+OtelMode = Literal["off", "on", "layers"]

@@ -1,23 +1,25 @@
 """Fits the settings that bound memory to the memory there is, and tells what was taken from where."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
+from service.config.limits import Limits
 from service.config.machine import Machine
 from service.config.settings import Settings
 
 MEMORY_SHARES: Final = {
     "max_body_bytes": Fraction(1, 16),
     "max_buffered_bytes": Fraction(1, 8),
-    "max_unsent_bytes": Fraction(1, 8),
-    "max_image_pixels": Fraction(1, 16),  # three bytes each, once decoded
-    "max_tensor_elements": Fraction(1, 64),  # eight bytes each
-    "max_answer_bytes": Fraction(1, 16),  # its arrays take as much again
 }
 """Setting -> how much of the memory for requests, in bytes, its default is at most, in its own unit."""
-_HOLDS: Final = {"max_buffered_bytes": "max_body_bytes", "max_unsent_bytes": "max_answer_bytes"}
-"""What is for many requests -> what is for one of them, and has to find room there."""
+_LIMIT_SHARES: Final = {
+    "image_pixels": Fraction(1, 16),  # three bytes each, once decoded
+    "tensor_elements": Fraction(1, 64),  # eight bytes each
+    "answer_bytes": Fraction(1, 16),  # its arrays take as much again
+}
+"""The same of the bounds that are no settings."""
 _RUNS: Final = Fraction(3, 4)
 """How much of the memory for requests the tensors of one run for each worker, heavy ones included, may take together:
 all but what bodies and unsent responses take."""
@@ -39,21 +41,26 @@ def fit_to_memory(settings: Settings, memory: int | None) -> Settings:
     if memory is None:
         return settings
     workers = settings.workers or max(1, min(settings.worker_count, memory // _WORKER_BYTES))
-    runs = workers + (settings.heavy_workers or max(1, workers - 1))
+    runs = workers + max(1, workers - 1)
     shares = MEMORY_SHARES | {"max_run_bytes": _RUNS / runs}
     for_requests = max(memory - _REST_BYTES, memory // 4)
+
+    def fit(default: int, share: Fraction) -> int:
+        return min(default, max(_LEAST, int(for_requests * share)))
+
     fitted = {
-        name: min(getattr(settings, name), max(_LEAST, int(for_requests * share)))
+        name: fit(getattr(settings, name), share)
         for name, share in shares.items()
         if name not in settings.model_fields_set
     }
-    for many, one in _HOLDS.items():
-        if many in fitted:
-            longest = min(fitted.get(one, getattr(settings, one)), getattr(settings, many))
-            fitted[many] = max(fitted[many], longest)
+    if "max_buffered_bytes" in fitted:  # there has to be room for the largest body
+        largest = min(fitted.get("max_body_bytes", settings.max_body_bytes), settings.max_buffered_bytes)
+        fitted["max_buffered_bytes"] = max(fitted["max_buffered_bytes"], largest)
+    defaults = Limits()
+    limits = {name: fit(getattr(defaults, name), share) for name, share in _LIMIT_SHARES.items()}
     if workers < settings.worker_count:
         fitted["workers"] = workers
-    return settings.model_copy(update=fitted)
+    return settings.with_limits(replace(defaults, **limits), fitted)
 
 
 def describe_fit(settings: Settings, machine: Machine) -> Iterator[str]:

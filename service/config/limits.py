@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from service.config.image_formats import KNOWN_FORMATS, ImageFormat
 from service.errors import ServiceError
 
 
@@ -19,15 +18,13 @@ class Limits:
         tensor_elements: elements of each input.
         answer_bytes: bytes of an answer, and of the arrays that it is made of.
         decode_seconds: seconds of the processor that decoding the large images of a request may take.
-        image_formats: the formats of images that are taken, some of `KNOWN_FORMATS`.
     """
 
     body_bytes: int = 64 << 20
-    image_pixels: int = 64_000_000
+    image_pixels: int = 64 << 20
     tensor_elements: int = 16 << 20
     answer_bytes: int = 128 << 20
     decode_seconds: float = 10.0
-    image_formats: tuple[ImageFormat, ...] = KNOWN_FORMATS
 
     def check_body(self, size: int) -> None:
         """Raise 413 `body_too_large` if a body of `size` bytes is too large."""

@@ -5,15 +5,15 @@ the default.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import EnvSettingsSource
 
-from service.config.choices import BackendName, ConsoleMode, LogFormat, LogLevel, ModelControl, VerifyMode
-from service.config.image_formats import KNOWN_FORMATS, ImageFormats
+from service.config.choices import BackendName, LogFormat, LogLevel, ModelControl, OtelMode
 from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.origins import Hosts, Origins
@@ -24,8 +24,6 @@ from service.config.setting_origin import origins_of
 from service.config.setting_sources import ENV_PREFIX, SourcedSettings, variables_of
 from service.config.store_url import ModelLocation, without_secrets
 from service.config.wording import problem_of
-
-_LIMITS = Limits()
 
 COMMON: Final = (
     "models",
@@ -49,43 +47,26 @@ PANELS: Final = {
         "skip_broken",
         "model_control",
         "poll_seconds",
-        "store_cache",
         "store_cache_bytes",
         "allow_code",
         "warm_up",
         "backend",
-        "verify",
-        "max_build_seconds",
     ),
     "Scheduling": (
-        "heavy_workers",
         "queue_size",
-        "max_queue_delay_ms",
         "drain_delay_seconds",
         "drain_seconds",
     ),
     "Limits": (
         "max_body_bytes",
         "max_buffered_bytes",
-        "max_unsent_bytes",
-        "max_answer_bytes",
         "max_run_bytes",
-        "max_tensor_elements",
-        "max_image_pixels",
-        "max_decode_seconds",
-        "image_formats",
-        "send_timeout",
-        "max_connections",
-        "max_connection_age_seconds",
-        "rate_limit",
     ),
     "Access and TLS": (
         "api_keys",
         "admin_keys",
         "admin_keys_file",
         "open_metrics",
-        "open_docs",
-        "console",
         "cors_origins",
         "allowed_hosts",
         "ssl_certfile",
@@ -96,11 +77,8 @@ PANELS: Final = {
     "Logs and traces": (
         "log_level",
         "log_format",
-        "access_log",
         "trace_rate",
-        "recent_traces",
         "otel",
-        "otel_layers",
     ),
 }
 """The other settings, in groups."""
@@ -113,25 +91,25 @@ class Settings(SourcedSettings):
         default=None, description="TOML file of settings, one `name = value` per line"
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
-    port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 chooses a free one")
+    port: int = Field(default=8000, ge=0, le=65535, description="port to listen on (0 = a free one)")
     grpc_port: int | None = Field(
-        default=None, ge=0, le=65535, description="port for gRPC, 0: a free one; needs the extra [grpc]"
+        default=None, ge=0, le=65535, description="port for gRPC (0 = a free one); needs the extra [grpc]"
     )
     models: ModelLocation = Field(
         default=Path("models"),
-        description="directory that holds the models, or of a single model; or where they are in a store: "
-        "s3://BUCKET/PREFIX, gs://…, az://… or hf://ORGANISATION/NAME, which need the extra [cloud]",
+        description="directory of models, or of a single model; or its place in a store: s3://BUCKET/PREFIX, gs://…, "
+        "az://… or hf://ORGANISATION/NAME, which need the extra [cloud]",
     )
     model_name: str | None = Field(
         default=None, description="name of the only model, in place of that of its directory"
     )
     skip_broken: bool = Field(
-        default=False, description="start even if a model cannot be loaded, and serve the others"
+        default=False, description="start even if a model cannot be loaded, with the others"
     )
     model_control: ModelControl = Field(
         default="none",
-        description="explicit: clients may load, reload and unload models; "
-        "poll: the server looks for changes itself, and loads what has changed",
+        description="loading of models after the start: none, explicit (by clients), or poll (changes found by the "
+        "server)",
     )
     poll_seconds: float = Field(
         default=30.0,
@@ -139,31 +117,23 @@ class Settings(SourcedSettings):
         le=86_400,
         description="seconds between two looks for changes of models; a change is loaded once two looks agree on it",
     )
-    store_cache: Path | None = Field(
-        default=None,
-        description="directory that keeps the files of a store; by default kuiper-store in that of the user's caches",
-    )
     store_cache_bytes: int = Field(
         default=20 << 30,
         ge=1,
-        description="most bytes of files of a store that are kept beside those in use, and most that a model may have",
+        description="maximum bytes of files of a store that are cached beside those in use, and maximum bytes of a "
+        "model",
     )
     allow_code: bool = Field(
-        default=False, description="run `task.py` in the folders of models; only for models that you trust"
+        default=False,
+        description="execution of `task.py` in the folders of models; only for models that you trust",
     )
     warm_up: bool = Field(
         default=True,
-        description="when a model is loaded, compile it for the shapes it is expected to get, and run it once",
+        description="compilation for the expected shapes, and one run, when a model is loaded",
     )
     backend: BackendName = Field(
         default="auto",
-        description="what runs the layers: native (compiled kernels), numpy, or auto: native where that is possible",
-    )
-    verify: VerifyMode = Field(
-        default="load",
-        description="load: compare each compiled program with the numpy layers, and do not use it if they differ; the "
-        "very same program is compared once for all processes that share `KUIPER_CACHE`; always: compare it in every "
-        "process; off: use it unchecked",
+        description="what runs the layers: native (compiled kernels), numpy, or auto (native where possible)",
     )
     precision: PrecisionName = Field(
         default="f32", description="precision of models whose model.toml names none: f32, bf16, int8 or auto"
@@ -178,172 +148,101 @@ class Settings(SourcedSettings):
         default=0,
         ge=0,
         le=1024,
-        description="requests that run at the same time; 0: one per core, or per CPU of a container's quota",
+        description="requests that run at the same time in each process (0 = one per CPU)",
     )
     threads: int = Field(
         default=0,
         ge=0,
         le=1024,
-        description="threads that each request runs on; 0: cores, or CPUs of the quota, / workers, at least 1",
-    )
-    heavy_workers: int = Field(
-        default=0, ge=0, le=1024, description="heavy requests at work beside `workers`; 0: workers - 1, min 1"
+        description="threads of each run (0 = CPUs / workers, at least 1)",
     )
     queue_size: int = Field(
         default=64,
         ge=0,
         le=100_000,
-        description="requests that may wait for a worker; any others are answered 503",
+        description="maximum requests that wait for a worker; others get 503",
     )
     timeout: float = Field(
         default=30.0,
         gt=0,
         le=86_400,
-        description="seconds after which a request is abandoned and answered 504",
+        description="seconds until a request gets 504",
     )
     drain_delay_seconds: float = Field(
         default=0.0,
         ge=0,
         le=86_400,
-        description="seconds after SIGTERM in which `/readyz` answers 503 while all requests are still taken, so that "
-        "load balancers turn away first",
+        description="seconds after SIGTERM in which `/readyz` is 503 while requests are still accepted, for load "
+        "balancers",
     )
     drain_seconds: float = Field(
         default=30.0,
         ge=0,
         le=86_400,
-        description="seconds that accepted requests have to finish after SIGTERM",
+        description="seconds after SIGTERM in which accepted requests may finish",
     )
     max_batch_size: int = Field(
         default=1,
         ge=1,
         le=4096,
-        description="largest number of rows in one run that serves several requests; 1: every request runs on its own",
-    )
-    max_queue_delay_ms: float = Field(
-        default=0.0,
-        ge=0,
-        le=60_000,
-        description="milliseconds that a request waits for others to share its run; "
-        "0: it is batched only with requests that are waiting already",
+        description="maximum rows of a run that serves several requests (1 = no batching)",
     )
     trace_rate: int = Field(
         default=100,
         ge=0,
-        description="trace every Nth run of each model, even if no request asks for a trace; 0: trace only on request",
+        description="runs of a model per traced one (100 = every hundredth, 0 = only on request)",
     )
     max_body_bytes: int = Field(
-        default=_LIMITS.body_bytes, ge=1, description="most bytes that the body of a request may have"
+        default=Limits().body_bytes,
+        ge=1,
+        description="maximum bytes of a request body; a larger value also raises the bounds of responses, images and "
+        "tensors",
     )
     max_buffered_bytes: int = Field(
         default=128 << 20,
         ge=1,
-        description="most bytes of the bodies of all unanswered requests in total; any others are answered 503",
-    )
-    max_unsent_bytes: int = Field(
-        default=128 << 20,
-        ge=1,
-        description="most bytes of answers that clients have yet to read; above, the slowest reader is cut off",
-    )
-    send_timeout: float = Field(
-        default=30.0,
-        gt=0,
-        le=86_400,
-        description="seconds after which a client is cut off that reads less than 4 KiB of its answer per second",
-    )
-    max_connections: int = Field(
-        default=0,
-        ge=0,
-        description="most connections; for one more, the least used is closed; 0: 4096, or what file descriptors allow",
-    )
-    max_connection_age_seconds: float = Field(
-        default=0.0,
-        ge=0,
-        le=1e9,
-        description="seconds, give or take a tenth, after which a connection's next answer is its last; 0: no limit",
-    )
-    rate_limit: float = Field(
-        default=0.0,
-        ge=0,
-        description="requests per second of each key, or address where none is needed; more are answered 429; 0: any",
-    )
-    max_image_pixels: int = Field(
-        default=_LIMITS.image_pixels,
-        ge=1,
-        description="most pixels that the images of a request may have in total, checked before they are decoded; what "
-        "takes more memory counts more: WebP five times, progressive JPEG and images with transparency twice",
-    )
-    max_decode_seconds: float = Field(
-        default=_LIMITS.decode_seconds,
-        gt=0,
-        le=86_400,
-        description="seconds of the processor that the large images of a request may take; three times that in all",
-    )
-    image_formats: ImageFormats = Field(
-        default=KNOWN_FORMATS,
-        description="formats of images that are taken, separated by commas: `png`, `jpeg`, `webp`, `bmp`",
-    )
-    max_tensor_elements: int = Field(
-        default=_LIMITS.tensor_elements, ge=1, description="most elements that an input tensor may have"
-    )
-    max_answer_bytes: int = Field(
-        default=_LIMITS.answer_bytes,
-        ge=1,
-        description="most bytes of an answer, and of the outputs and captured tensors that it is made of",
+        description="maximum bytes of all request bodies in progress (others get 503), and of all responses that "
+        "clients have yet to read (the slowest is cut off)",
     )
     max_run_bytes: int = Field(
         default=1 << 30,
         ge=1,
-        description="most bytes of tensors that may be alive at once during a run",
+        description="maximum bytes of tensors that are alive at once during a run",
     )
-    max_build_seconds: float = Field(
-        default=300.0,
-        gt=0,
-        le=86_400,
-        description="seconds that building a model, and planning and compiling it for some shapes, may each take",
+    log_level: LogLevel = Field(
+        default="info", description="lowest severity that is logged; requests are logged as info"
     )
-    log_level: LogLevel = Field(default="info", description="lowest severity that is logged")
     log_format: LogFormat = Field(
-        default="text", description="text: lines for people; json: one JSON object per line"
+        default="text", description="log format: text (lines for people) or json (one object per line)"
     )
-    access_log: bool = Field(default=True, description="log one line per request")
-    recent_traces: int = Field(
-        default=100, ge=0, le=100_000, description="number of traced runs kept for /traces; 0: none"
+    otel: OtelMode = Field(
+        default="off",
+        description="OpenTelemetry spans: off, on (of requests), or layers (and of each layer of a traced run); "
+        "configured by the standard variables such as `OTEL_EXPORTER_OTLP_ENDPOINT`; needs the extra [otel]",
     )
-    otel: bool = Field(
-        default=False,
-        description="send OpenTelemetry spans, configured by the standard variables such as "
-        "`OTEL_EXPORTER_OTLP_ENDPOINT`; needs the extra [otel]",
-    )
-    otel_layers: bool = Field(default=False, description="also send a span for each layer of a traced run")
     api_keys: SecretStr | None = Field(
         default=None,
-        description="API keys, separated by commas: every request needs one of them; without keys, none is needed",
+        description="API keys, separated by commas, of which every request needs one (none = no key needed)",
     )
     api_keys_file: Path | None = Field(
         default=None,
-        description="file of API keys, one per line, `#` starts a comment; it is read again when it changes",
+        description="file of API keys, one per line, `#` starts a comment; read again when it changes",
     )
     admin_keys: SecretStr | None = Field(
         default=None,
-        description="API keys, separated by commas, that also allow loading and unloading models "
-        "and changing trace and log settings",
+        description="API keys, separated by commas, that also allow loading models and changing trace and log settings",
     )
     admin_keys_file: Path | None = Field(
-        default=None, description="file of admin keys, in the same form as `api_keys_file`"
+        default=None, description="file of admin keys, in the form of `api_keys_file`"
     )
-    open_metrics: bool = Field(default=False, description="answer /metrics without a key")
-    open_docs: bool = Field(default=False, description="answer /docs and /openapi.json without a key")
-    console: ConsoleMode = Field(
-        default="on", description="whether `/console` and, for browsers, `/` show the console"
-    )
+    open_metrics: bool = Field(default=False, description="access to /metrics without a key")
     cors_origins: Origins = Field(
-        default=(), description="origins whose web pages may call the server, separated by commas; `*`: all"
+        default=(), description="origins whose web pages may call the server, separated by commas (`*` = all)"
     )
     allowed_hosts: Hosts = Field(
         default=(),
-        description="hosts that requests may be for besides loopback, separated by commas; `*`: all; by default all, "
-        "or none where `host` is a loopback address",
+        description="hosts that requests may be for besides loopback, separated by commas (`*` = all); by default "
+        "all, or none where `host` is a loopback address",
     )
     ssl_certfile: Path | None = Field(
         default=None, description="PEM file of the certificate chain; turns on HTTPS"
@@ -354,8 +253,10 @@ class Settings(SourcedSettings):
     ssl_keyfile_password: SecretStr | None = Field(default=None, description="password of the private key")
     ssl_ca_certs: Path | None = Field(
         default=None,
-        description="PEM file of certificate authorities; clients must present a certificate that one of them signed",
+        description="PEM file of certificate authorities; every client needs a certificate of one of them",
     )
+
+    _limits: Limits = PrivateAttr(default_factory=Limits)
 
     @property
     def worker_count(self) -> int:
@@ -365,7 +266,7 @@ class Settings(SourcedSettings):
     @property
     def heavy_worker_count(self) -> int:
         """Number of worker threads to start for heavy requests."""
-        return self.heavy_workers or max(1, self.worker_count - 1)
+        return max(1, self.worker_count - 1)
 
     @property
     def thread_count(self) -> int:
@@ -374,15 +275,30 @@ class Settings(SourcedSettings):
 
     @property
     def limits(self) -> Limits:
-        """How much a request may ask for."""
-        return Limits(
+        """Upper bounds on the size of a request; `max_body_bytes` raises all of them, where it is larger."""
+        return replace(
+            self._limits,
             body_bytes=self.max_body_bytes,
-            image_pixels=self.max_image_pixels,
-            tensor_elements=self.max_tensor_elements,
-            answer_bytes=self.max_answer_bytes,
-            decode_seconds=self.max_decode_seconds,
-            image_formats=self.image_formats,
+            image_pixels=max(self._limits.image_pixels, self.max_body_bytes),
+            tensor_elements=max(self._limits.tensor_elements, self.max_body_bytes // 4),
+            answer_bytes=max(self._limits.answer_bytes, self.max_body_bytes),
         )
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Maximum bytes of responses that clients have yet to read: room for the largest one at least."""
+        return max(self.max_buffered_bytes, self.limits.answer_bytes)
+
+    def with_limits(self, limits: Limits, changes: Mapping[str, Any]) -> Self:
+        """Return settings with other values, and with bounds that fit the memory.
+
+        Args:
+            limits: the bounds, which `max_body_bytes` may raise.
+            changes: the values.
+        """
+        fitted = self.model_copy(update=changes)
+        fitted._limits = limits
+        return fitted
 
 
 def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:

@@ -12,6 +12,7 @@ from pydantic import Field
 from service.config.model_config_error import ModelConfigError
 from service.config.regular_file import read_text
 from service.config.toml_table import TomlTable
+from service.version import install_command
 
 TextInput = Literal["input_ids", "attention_mask", "token_type_ids"]
 """What an input of a graph may hold of a text."""
@@ -19,7 +20,7 @@ TextInput = Literal["input_ids", "attention_mask", "token_type_ids"]
 _TOKENIZER = "tokenizer.json"
 _MOST_BYTES = 64 << 20
 """Most bytes of a tokenizer: that of 250,000 words of a hundred languages has 17 million."""
-_INSTALL = "pip install 'kuiper-serve[text]'"
+_INSTALL = install_command("text")
 
 
 @dataclass(frozen=True, slots=True)

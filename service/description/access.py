@@ -1,6 +1,5 @@
 """Adds API keys, and answers given before a route is called, to the OpenAPI description."""
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from service.http.access import Access
@@ -14,7 +13,6 @@ _SCHEMES = {
 _DESCRIPTIONS = {
     401: "The request has no valid key.",
     403: "The operation changes the server, and the key is not an admin key.",
-    429: "The client makes more requests per second than it may; see `Retry-After`.",
     503: "The server is starting or shutting down.",
 }
 _FOREIGN = {
@@ -32,16 +30,13 @@ class Refusing(Protocol):
         """Return the statuses that requests of a kind are refused with."""
 
 
-def describe_access(
-    schema: dict[str, Any], access: Access, origins: Refusing, limits: Sequence[Refusing] = ()
-) -> None:
+def describe_access(schema: dict[str, Any], access: Access, origins: Refusing) -> None:
     """Add to each operation of a description the answers that are given before its route is called.
 
     Args:
         schema: the description.
         access: which operations need keys.
         origins: refuses requests for other hosts and, with 403, of other origins.
-        limits: refuse requests for other reasons.
     """
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
@@ -49,9 +44,8 @@ def describe_access(
             _drop_unused(responses)
             kind = method.upper(), path
             keyed, foreign = access.statuses(*kind), origins.statuses(*kind)
-            limited = [status for limit in limits for status in limit.statuses(*kind)]
             draining = () if path in POLLED_PATHS else (503,)
-            for status in (*keyed, *limited, *draining):
+            for status in (*keyed, *draining):
                 responses.setdefault(str(status), _error(_DESCRIPTIONS[status]))
             for status in foreign:
                 _add_cause(responses, status, _FOREIGN[status])

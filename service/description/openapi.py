@@ -1,6 +1,5 @@
 """The OpenAPI description: what FastAPI cannot derive from the signatures of the routes."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -90,7 +89,6 @@ def install_openapi(
     app: FastAPI,
     access: Access,
     origins: Refusing,
-    limits: Sequence[Refusing],
 ) -> None:
     """Add to an application's description examples for its models, and the refusals that come before its routes.
 
@@ -98,7 +96,6 @@ def install_openapi(
         app: the application, with all its routes.
         access: which operations need keys.
         origins: refuses requests for other hosts and of other origins.
-        limits: refuse requests for other reasons.
     """
 
     @lru_cache(maxsize=1)
@@ -110,7 +107,7 @@ def install_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes
         )
         schema["components"]["schemas"][ErrorBody.__name__] = ErrorBody.model_json_schema()
-        describe_access(schema, access, origins, limits)
+        describe_access(schema, access, origins)
         describe_predictions(schema)
         describe_parameters(schema)
         _describe_payloads(schema, {} if loaded is None else examples_for(loaded.defaults))

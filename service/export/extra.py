@@ -4,8 +4,9 @@ import importlib
 from typing import Any
 
 from service.export.errors import ExportError
+from service.version import install_command
 
-INSTALL = "pip install 'kuiper-serve[export]'"
+INSTALL = install_command("export")
 
 
 def need(name: str, install: str = INSTALL) -> Any:

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from time import monotonic
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -20,7 +19,6 @@ from service.grpc.wire import malformed
 from service.http.access import Access
 from service.http.body_budget import BodyBudget, Reservation
 from service.http.error_handlers import internal_error
-from service.http.rate_limit import TokenBuckets, rate_limited
 from service.lifecycle import Phase
 from service.log_context import request_id
 from service.peer import address_of
@@ -78,7 +76,6 @@ class Front:
     Args:
         services: the parts of the server.
         access: which calls need which key.
-        buckets: how many calls each client may make; None for any number.
         budget: the memory that messages may take, together with the bodies of HTTP requests.
 
     Attributes:
@@ -87,14 +84,11 @@ class Front:
         spans: makes the spans of calls; None where the settings ask for none.
     """
 
-    def __init__(
-        self, services: Services, access: Access, buckets: TokenBuckets | None, budget: BodyBudget
-    ) -> None:
+    def __init__(self, services: Services, access: Access, budget: BodyBudget) -> None:
         self.services = services
         self._access = access
-        self._buckets = buckets
         self._budget = budget
-        self.unread = UnreadAnswers(services.settings.max_unsent_bytes)
+        self.unread = UnreadAnswers(services.settings.unsent_bytes)
         self.spans = services.telemetry.spans
 
     async def handle(self, method: Method, answer: Answer, rpc: Rpc) -> bytes:
@@ -147,7 +141,7 @@ class Front:
         """Check whether a call may be made now, and by its client.
 
         Raises:
-            ServiceError: 401, 403, 429 or 503.
+            ServiceError: 401, 403 or 503.
         """
         if method.is_polled:
             return
@@ -156,18 +150,6 @@ class Front:
         if self._access.is_limited:
             self.check_key(method.http_method, method.http_path, context)
         self.unread.check(context.client)
-        self.check_rate(context)
-
-    def check_rate(self, context: RequestContext) -> None:
-        """Check whether a client may make one more request now.
-
-        Raises:
-            ServiceError: 429.
-        """
-        if self._buckets is not None:
-            wait = self._buckets.take(context.client, monotonic())
-            if wait:
-                raise rate_limited(wait, self._buckets.rate)
 
     def check_key(self, http_method: str, http_path: str, context: RequestContext) -> None:
         """Check whether a call has the key that the same call needs over HTTP; a client is known by its key.

@@ -6,10 +6,9 @@ import grpc
 
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
-from service.server.connection_policy import default_connections
+from service.server.connection_policy import SEND_TIMEOUT, most_connections
 
 _HANDSHAKE_MS = 10_000
-_MOST_MS = (1 << 31) - 1
 _NO_COMPRESSION = 1
 """A bit for each algorithm; the lowest stands for messages as they are."""
 _BOUNDED_SINCE = (1, 84)
@@ -25,16 +24,15 @@ def channel_options(settings: Settings, *, is_shared: bool = False) -> list[tupl
         settings: the server's settings.
         is_shared: whether several processes listen on the port.
     """
-    age = settings.max_connection_age_seconds
-    silence, patience = (_milliseconds(count * settings.send_timeout) for count in (1, 2))
+    silence, patience = (round(count * SEND_TIMEOUT * 1e3) for count in (1, 2))
     options = [
         ("grpc.max_receive_message_length", settings.max_body_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.so_reuseport", int(is_shared)),
-        ("grpc.max_allowed_incoming_connections", most_calls(settings)),
+        ("grpc.max_allowed_incoming_connections", most_connections()),
         # by default gRPC resets calls at random, without a word, once a thousand have not been looked at
-        ("grpc.server.max_pending_requests", most_calls(settings)),
-        ("grpc.server.max_pending_requests_hard_limit", 2 * most_calls(settings)),
+        ("grpc.server.max_pending_requests", most_connections()),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * most_connections()),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
         # by default it takes two hours until a client is given up that is gone without a word, or does not read
         ("grpc.keepalive_time_ms", silence),
@@ -44,8 +42,6 @@ def channel_options(settings: Settings, *, is_shared: bool = False) -> list[tupl
     ]
     if not is_unpacking_bounded(grpc.__version__):
         options.append(("grpc.compression_enabled_algorithms_bitset", _NO_COMPRESSION))
-    if age:
-        options.append(("grpc.max_connection_age_ms", _milliseconds(age)))
     return options
 
 
@@ -57,15 +53,6 @@ def is_unpacking_bounded(version: str) -> bool:
     """
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
     return len(numbers) == len(_BOUNDED_SINCE) and numbers >= _BOUNDED_SINCE
-
-
-def _milliseconds(seconds: float) -> int:
-    return min(max(round(seconds * 1e3), 1), _MOST_MS)
-
-
-def most_calls(settings: Settings) -> int:
-    """Return how many calls there may be at a time, and how many connections."""
-    return settings.max_connections or default_connections()
 
 
 def tls_credentials(settings: Settings) -> grpc.ServerCredentials | None:

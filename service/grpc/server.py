@@ -15,10 +15,11 @@ from service.grpc.front import Answer, Front, Method, Rpc
 from service.grpc.health import Health
 from service.grpc.inference import Inference
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE
-from service.grpc.options import channel_options, most_calls, tls_credentials
+from service.grpc.options import channel_options, tls_credentials
 from service.grpc.streaming import Streams
 from service.lifecycle import Phase
 from service.processes.slot import Slot
+from service.server.connection_policy import most_connections
 
 _LAST_SECONDS = 1.0
 """Seconds that calls have to end when the application ends: what it accepted is answered by then."""
@@ -70,7 +71,7 @@ class GrpcServer:
         logging.getLogger("_cygrpc").setLevel(logging.INFO)  # it tells of the event loop for each call
         self._server = grpc.aio.server(
             options=channel_options(settings, is_shared=self._shared_port is not None),
-            maximum_concurrent_rpcs=most_calls(settings),
+            maximum_concurrent_rpcs=most_connections(),
         )
         inference = _inference_handlers(self._front, self._inference)
         inference["ModelStreamInfer"] = _stream(self._front, self._streams)

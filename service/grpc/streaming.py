@@ -138,7 +138,6 @@ class Streams:
         reservation = self._front.reserve(context)
         lifecycle.begin_request()
         try:
-            self._front.check_rate(context)
             reservation.expect(len(data))
             answer = await self._inference.answer(incoming)
             status = OK

@@ -10,7 +10,7 @@ from service.errors import ServiceError
 from service.http.error_handlers import error_response
 from service.http.keys import KeyRing
 from service.http.page_request import asks_for_page
-from service.http.paths import DOCS_PATHS, HEALTH_PATHS, METRICS_PATHS, is_admin_call, is_console_path
+from service.http.paths import HEALTH_PATHS, METRICS_PATHS, is_admin_call, is_console_path
 from service.peer import Peer
 
 _CHALLENGE = 'Bearer realm="kuiper"'
@@ -29,10 +29,6 @@ class Access:
         self._open = HEALTH_PATHS
         if settings.open_metrics:
             self._open |= METRICS_PATHS
-        if settings.open_docs:
-            self._open |= DOCS_PATHS
-        self._has_console = settings.console == "on"
-        self._has_open_docs = settings.open_docs
 
     @property
     def is_limited(self) -> bool:
@@ -47,9 +43,7 @@ class Access:
         return (401, 403) if admin and self._api.is_set else (401,)
 
     def _guards(self, path: str, admin: bool) -> bool:
-        if path in self._open or (self._has_console and is_console_path(path)):
-            return False
-        if self._has_open_docs and path.startswith("/docs/"):
+        if path in self._open or is_console_path(path):
             return False
         return self._api.is_set or (admin and self._admin.is_set)
 
@@ -68,7 +62,7 @@ class Access:
         if not self._guards(path, admin):
             return None
         headers = list(headers)
-        if path == "/" and self._has_console and asks_for_page(headers):
+        if path == "/" and asks_for_page(headers):
             return None  # it is sent to the console, and told nothing else
         given = credentials(headers)
         as_admin = self._admin.accepts(given)

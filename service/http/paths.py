@@ -8,8 +8,6 @@ METRICS_PATHS = frozenset({"/metrics"})
 """What monitoring polls."""
 POLLED_PATHS = HEALTH_PATHS | METRICS_PATHS
 """Polled every few seconds; answered while the server drains."""
-DOCS_PATHS = frozenset({"/docs", "/openapi.json"})
-"""The API's description."""
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing."""
 ADMIN_PATHS = re.compile(

@@ -8,6 +8,7 @@ from engine import KuiperError, RuntimeGraph, RuntimeOperator
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
+from service.repository.version_loader import MAX_BUILD_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def build_variant(
             precision=precision or "f32",
             threads=model.config.scheduling.threads or settings.thread_count,
             max_run_bytes=settings.max_run_bytes,
-            max_build_seconds=settings.max_build_seconds,
+            max_build_seconds=MAX_BUILD_SECONDS,
             tolerance=model.config.tolerance,
         )
         other.build()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from service.ray.environment import environment
+from service.version import install_command
 
 if TYPE_CHECKING:
     from ray.serve import Application
@@ -33,5 +34,5 @@ def build(args: Mapping[str, Any]) -> "Application":
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":
             raise
-        raise ImportError(f"{error}; Ray Serve comes with: pip install 'kuiper-serve[ray]'") from error
+        raise ImportError(f"{error}; Ray Serve comes with: {install_command('ray')}") from error
     return make_application(arguments)

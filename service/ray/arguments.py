@@ -13,10 +13,6 @@ from service.config.wording import problem_of
 _INGRESS = "Ray's ingress has the connections of clients"
 _MEANINGLESS = {
     "port": _INGRESS,
-    "max_connections": _INGRESS,
-    "max_connection_age_seconds": _INGRESS,
-    "max_unsent_bytes": _INGRESS,
-    "send_timeout": _INGRESS,
     "processes": "deployment has the number of replicas",
     "drain_seconds": "deployment has graceful_shutdown_timeout_s",
     "drain_delay_seconds": "environment() has drain_seconds",

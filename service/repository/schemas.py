@@ -92,7 +92,7 @@ class VerificationView(BaseModel):
 
     checked: int = Field(description="programs that were compared")
     recalled: int = Field(
-        default=0, description="programs that another process had compared, and that agreed: see `verify`"
+        default=0, description="programs that another process had compared, and that agreed"
     )
     unchecked: int = Field(description="programs for which no input could be found")
     refused: list[RefusalView] = Field(default=[], description="the most recent programs that are not used")

@@ -1,6 +1,6 @@
 """Loads one version of a model from its folder: reads its files, builds it, proves batching, compiles and runs it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Self
 
 from engine import MAX_RUN_BYTES, ONLY_VERSION, PROGRAMS_KEPT, KuiperError, Precision, RuntimeGraph, Verify
 from service.config.limits import Limits
-from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, load_model_config
+from service.config.model_config import ModelConfig, load_model_config
 from service.config.settings import Settings
 from service.repository.batching import Batching, plan_batching
 from service.repository.batching_proof import RowShapes
@@ -19,6 +19,9 @@ from service.repository.row_pieces import RUN_SECONDS, RowPieces, cut_rows, expe
 from service.repository.warm_up import check_shapes, warm_up
 from service.repository.warm_up_shapes import batch_sizes, count_programs, input_specs, warm_up_shapes
 from service.tasks import TaskModel, open_task
+
+MAX_BUILD_SECONDS = 300.0
+"""Seconds that building a model, and planning and compiling it for some shapes, may each take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,7 @@ class LoadOptions:
     limits: Limits = field(default_factory=Limits)
     warm_up: bool = True
     max_run_bytes: int = MAX_RUN_BYTES
-    max_build_seconds: float | None = None
+    max_build_seconds: float | None = MAX_BUILD_SECONDS
     max_batch_size: int = 1
     threads: int = 1
     backend: str | None = None
@@ -56,11 +59,9 @@ class LoadOptions:
             limits=settings.limits,
             warm_up=settings.warm_up,
             max_run_bytes=settings.max_run_bytes,
-            max_build_seconds=settings.max_build_seconds,
             max_batch_size=settings.max_batch_size,
             threads=settings.thread_count,
             backend=settings.backend,
-            verify=settings.verify,
             precision=settings.precision,
         )
 
@@ -91,7 +92,6 @@ def load_version(
     step(f"reading {name}")
     files = find_files(folder)
     config = load_model_config(folder) if config is None else config
-    config = restrict_formats(config, options.limits.image_formats)
     graph = _build(files, config, options)
     task = open_task(TaskModel(config, graph.inputs, graph.outputs, graph.operators))
     limits = options.limits
@@ -144,22 +144,6 @@ def _plan_pieces(
         return RUN_SECONDS * (1 + rows)
 
     return cut_rows(batch_sizes(config, batching.max_batch_size), seconds, options.max_run_bytes)
-
-
-def restrict_formats(config: ModelConfig, formats: Collection[str]) -> ModelConfig:
-    """Return a configuration that takes no formats of images but those that the server takes.
-
-    Raises:
-        ModelConfigError: none is left.
-    """
-    image = config.image
-    if image is None or set(image.formats) <= set(formats):
-        return config
-    left = tuple(name for name in image.formats if name in formats)
-    if not left:
-        problem = f"the server takes none of {', '.join(image.formats)}"
-        raise ModelConfigError(FILE_NAME, "image.formats", problem, f"one of {', '.join(formats)}")
-    return config.model_copy(update={"image": image.model_copy(update={"formats": left})})
 
 
 def _build(files: ModelFiles, config: ModelConfig, options: LoadOptions) -> RuntimeGraph:

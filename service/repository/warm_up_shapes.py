@@ -159,7 +159,7 @@ def _listed(ports: Sequence[Port], config: WarmUpConfig) -> Iterator[WarmUpShape
 
 
 def _check_size(ports: Sequence[Port], item: WarmUpShapes, limits: Limits) -> None:
-    most = f"at most {limits.tensor_elements} are taken (--max-tensor-elements)"
+    most = f"maximum is {limits.tensor_elements}, or a quarter of --max-body-bytes if larger"
     for port, shape in zip(ports, item.shapes, strict=True):
         if prod(shape) <= limits.tensor_elements:
             continue

@@ -46,10 +46,11 @@ def scheduling_policy(
         queue_size=settings.queue_size if own.queue_size is None else own.queue_size,
         timeout=own.timeout or settings.timeout,
         priority=own.default_priority,
-        batching=_batching_policy(config.batching, settings, batching) if batching.is_on else None,
+        batching=_batching_policy(config.batching, batching) if batching.is_on else None,
     )
 
 
-def _batching_policy(own: BatchingConfig, settings: Settings, batching: Batching) -> BatchingPolicy:
-    delay = settings.max_queue_delay_ms if own.max_queue_delay_ms is None else own.max_queue_delay_ms
-    return BatchingPolicy(batching.max_batch_size, delay / 1e3, own.preferred_batch_sizes)
+def _batching_policy(own: BatchingConfig, batching: Batching) -> BatchingPolicy:
+    return BatchingPolicy(
+        batching.max_batch_size, (own.max_queue_delay_ms or 0.0) / 1e3, own.preferred_batch_sizes
+    )

@@ -86,7 +86,6 @@ class Connection(HttpToolsProtocol):
         self._is_last = False
         self._idle_since: float | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
-        self._age_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         """Wait for a request."""
@@ -95,16 +94,15 @@ class Connection(HttpToolsProtocol):
         self.flow = self._read_flow = ReadFlow(self.transport)
         self._await_head()
         transport.set_protocol(self._reader)
-        self._age_timer = self._policy.age.begin(self.loop, self.make_last)
+        self._policy.end.begin(self.make_last)
         self._policy.shares.add()
         self._policy.limit.admit(cast("set[Connection]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
         self._stop_timer()
-        for timer in (self._age_timer, self._idle_timer):
-            if timer is not None:
-                timer.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         self._policy.unsent.forget(self)
         self._policy.shares.remove()
         super().connection_lost(exc)

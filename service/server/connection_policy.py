@@ -5,7 +5,7 @@ from types import ModuleType
 
 from service.config.settings import Settings
 from service.processes.connection_shares import ConnectionShares
-from service.server.connection_age import ConnectionAge
+from service.server.connection_end import ConnectionEnd
 from service.server.connection_limit import ConnectionLimit
 from service.server.paced_work import PacedWork
 from service.server.unsent_answers import UnsentAnswers
@@ -17,7 +17,9 @@ except ModuleNotFoundError:  # Windows counts handles, of which there are plenty
     resource = None
 
 MOST_CONNECTIONS = 4096
-"""Connections that there may be by default, where there are file descriptors for them."""
+"""Connections that there may be, where there are file descriptors for them."""
+SEND_TIMEOUT = 30.0
+"""Seconds after which a client is cut off that reads less than 4 KiB of its response per second."""
 RESERVED_DESCRIPTORS = 64
 """File descriptors that are left for all else."""
 
@@ -29,14 +31,14 @@ class ConnectionPolicy:
     Attributes:
         limit: how many there may be.
         unsent: the answers that their clients do not read.
-        age: how old each may become.
+        end: ends all of them when the server leaves.
         shares: how many this process has of those of several processes.
         paced: begins requests that were sent ahead of the answers, and those that are not urgent, a few at a time.
     """
 
     limit: ConnectionLimit
     unsent: UnsentAnswers
-    age: ConnectionAge = field(default_factory=ConnectionAge)
+    end: ConnectionEnd = field(default_factory=ConnectionEnd)
     shares: ConnectionShares = field(default_factory=ConnectionShares)
     paced: PacedWork = field(default_factory=PacedWork)
 
@@ -48,14 +50,13 @@ def connection_policy(settings: Settings, shares: ConnectionShares | None = None
         settings: the settings.
         shares: of several processes.
     """
-    limit = ConnectionLimit(settings.max_connections or default_connections())
-    unsent = UnsentAnswers(settings.max_unsent_bytes, settings.send_timeout)
-    age = ConnectionAge(settings.max_connection_age_seconds)
-    return ConnectionPolicy(limit, unsent, age, shares or ConnectionShares())
+    limit = ConnectionLimit(most_connections())
+    unsent = UnsentAnswers(settings.unsent_bytes, SEND_TIMEOUT)
+    return ConnectionPolicy(limit, unsent, shares=shares or ConnectionShares())
 
 
-def default_connections() -> int:
-    """Return how many connections there may be where no setting says so: as the limit of descriptors allows."""
+def most_connections() -> int:
+    """Return the maximum number of open connections, as the limit of file descriptors allows."""
     if resource is None:
         return MOST_CONNECTIONS
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

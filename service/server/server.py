@@ -25,7 +25,7 @@ from service.processes.control import Control
 from service.processes.slot import START_FAILED, Slot
 from service.scheduling.refusals import shutting_down
 from service.server.connection import Connection
-from service.server.connection_age import ConnectionAge
+from service.server.connection_end import ConnectionEnd
 from service.server.connection_policy import ConnectionPolicy, connection_policy
 from service.server.deadline import ExitDeadline
 from service.server.listener import BACKLOG, listen, url_of
@@ -58,17 +58,17 @@ class Server(uvicorn.Server):
         services: its lifecycle is set to leaving or draining by the first signal; its dispatcher's calls are cancelled
             when the drain time, `Settings.drain_seconds`, is over.
         url: where it is reached, for the log.
-        age: how old connections may become.
+        end: ends connections when the server leaves.
     """
 
     def __init__(
-        self, config: uvicorn.Config, services: Services, url: str = "", age: ConnectionAge | None = None
+        self, config: uvicorn.Config, services: Services, url: str = "", end: ConnectionEnd | None = None
     ) -> None:
         super().__init__(config)
         self.services = services
         self.lifecycle = services.lifecycle
         self._url = url
-        self._age = age or ConnectionAge()
+        self._end = end or ConnectionEnd()
         self._signals: list[int] = []
         self._leave_until: float | None = None
         self._is_replaced = False
@@ -165,7 +165,7 @@ class Server(uvicorn.Server):
 
     def _end_connections(self) -> None:
         """Have every connection end with its next answer."""
-        self._age.end_all()
+        self._end.end_all()
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
                 connection.make_last()
@@ -216,7 +216,7 @@ class WorkerServer(Server):
         policy: ConnectionPolicy,
         channel: int | None = None,
     ) -> None:
-        super().__init__(config, services, url, policy.age)
+        super().__init__(config, services, url, policy.end)
         self._control = None
         if channel is not None:
             self._control = Control(channel, self.retire, self._abort_drain, self._stop)
@@ -309,7 +309,7 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
     config = _configure(app, settings, policy)
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
     if slot is None:
-        server = Server(config, services, url, policy.age)
+        server = Server(config, services, url, policy.end)
     else:
         server = WorkerServer(config, services, url, policy, slot.channel)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
@@ -332,7 +332,7 @@ def _configure(app: FastAPI, settings: Settings, policy: ConnectionPolicy) -> uv
         http=partial(Connection, policy=policy),  # type: ignore[arg-type]  # only called
         access_log=False,
         server_header=False,
-        proxy_headers=settings.otel,  # only spans show what a proxy says of the connection
+        proxy_headers=settings.otel != "off",  # only spans show what a proxy says of the connection
         ws="none",
         lifespan="on",
         backlog=BACKLOG,

@@ -31,17 +31,19 @@ class CacheError(Exception):
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder that files are kept in by default.
+    """Return the folder that files are kept in: beside compiled code, where `KUIPER_CACHE` names a folder for that.
 
     Raises:
         CacheError: the environment names no home.
     """
+    if environment.get("KUIPER_CACHE"):
+        return Path(environment["KUIPER_CACHE"]) / "store"
     caches = environment.get("XDG_CACHE_HOME")
     if caches and Path(caches).is_absolute():
         return Path(caches) / "kuiper-store"
     home = environment.get("HOME")
     if not home:
-        raise CacheError("the environment names no home; expected a folder for the files of a store")
+        raise CacheError("the environment names no home; set KUIPER_CACHE to a folder")
     return Path(home) / ".cache" / "kuiper-store"
 
 

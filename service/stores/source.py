@@ -32,7 +32,7 @@ def _open_store(url: StoreUrl, settings: Settings) -> ModelSource:
         from service.stores.store_source import StoreSource  # noqa: PLC0415
 
         store = open_store(url)
-        cache = FileCache(settings.store_cache or cache_folder(os.environ), settings.store_cache_bytes)
+        cache = FileCache(cache_folder(os.environ), settings.store_cache_bytes)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _LIBRARIES:
             raise
@@ -41,6 +41,6 @@ def _open_store(url: StoreUrl, settings: Settings) -> ModelSource:
     except SourceError as error:
         raise SettingsError(f"models: {error}") from error
     except CacheError as error:
-        raise SettingsError(f"store_cache: {error}") from error
+        raise SettingsError(f"KUIPER_CACHE: {error}") from error
     settle = min(settings.poll_seconds, _SETTLE_SECONDS)
     return StoreSource(store, url, cache, settings.model_name, settle)

@@ -18,12 +18,10 @@ class HttpRequestLog:
 
     Args:
         durations: where durations are counted.
-        is_access_logged: whether there is an access log.
     """
 
-    def __init__(self, durations: HttpDurations, is_access_logged: bool) -> None:
+    def __init__(self, durations: HttpDurations) -> None:
         self._durations = durations
-        self._is_access_logged = is_access_logged
 
     def record(self, context: RequestContext, method: str, route: str | None, path: str, status: int) -> None:
         """Record a request that is over.
@@ -37,7 +35,7 @@ class HttpRequestLog:
         """
         seconds = context.elapsed()
         self._durations.observe(method, route, status, seconds)
-        if not self._is_access_logged:
+        if not _logger.isEnabledFor(logging.INFO):
             return
         fields: dict[str, Any] = {
             "method": method,

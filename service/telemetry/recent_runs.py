@@ -8,6 +8,8 @@ from service.peer import Peer
 from service.scheduling.call_record import CallRecord
 from service.telemetry.clock import epoch_offset_ns
 
+RECENT_TRACES = 100
+"""Traced runs that are kept for `/traces`."""
 MAX_LAYERS = 50_000
 """Most layers that are kept, of all runs together: each takes less than a kilobyte, however large the model is."""
 

@@ -14,12 +14,10 @@ class RpcLog:
 
     Args:
         durations: takes the durations.
-        is_access_logged: whether there is an access log.
     """
 
-    def __init__(self, durations: RpcDurations, is_access_logged: bool) -> None:
+    def __init__(self, durations: RpcDurations) -> None:
         self._durations = durations
-        self._is_access_logged = is_access_logged
 
     def record(self, context: RequestContext, path: str, status: str) -> None:
         """Record a call that is over.
@@ -31,7 +29,7 @@ class RpcLog:
         """
         seconds = context.elapsed()
         self._durations.observe(path[1:], status, seconds)
-        if self._is_access_logged:
+        if _logger.isEnabledFor(logging.INFO):
             fields = {
                 "method": "gRPC",
                 "path": path,

@@ -19,7 +19,7 @@ from service.telemetry.process_statistics import (
     ProcessRpcDurations,
     ProcessStatistics,
 )
-from service.telemetry.recent_runs import RecentRuns
+from service.telemetry.recent_runs import RECENT_TRACES, RecentRuns
 from service.telemetry.rpc_durations import RpcDurations
 from service.telemetry.rpc_log import RpcLog
 from service.telemetry.statistics import InferenceStatistics
@@ -95,11 +95,11 @@ def make_telemetry(settings: Settings, counters: Counters | None = None) -> Tele
     """
     statistics = InferenceStatistics() if counters is None else ProcessStatistics(counters)
     http_durations = HttpDurations() if counters is None else ProcessHttpDurations(counters)
-    recent = RecentRuns(settings.recent_traces)
-    spans = _make_spans(settings) if settings.otel else None
-    request_log = HttpRequestLog(http_durations, settings.access_log)
+    recent = RecentRuns(RECENT_TRACES)
+    spans = _make_spans(settings) if settings.otel != "off" else None
+    request_log = HttpRequestLog(http_durations)
     rpc_durations = RpcDurations() if counters is None else ProcessRpcDurations(counters)
-    rpc_log = RpcLog(rpc_durations, settings.access_log)
+    rpc_log = RpcLog(rpc_durations)
     metrics = Metrics(make_collectors())
     processes = None if counters is None else ProcessMetrics(metrics, counters)
     return Telemetry(
@@ -122,4 +122,4 @@ def _make_spans(settings: Settings) -> SpanObserver:
         if not (error.name or "").startswith("opentelemetry"):
             raise
         raise SettingsError("otel: needs the extra kuiper-serve[otel], which is not installed") from error
-    return make_spans(settings.otel_layers)
+    return make_spans(settings.otel == "layers")

@@ -222,7 +222,7 @@ def mix(folder: Path, requests: int, seed: int, target: TextIO, every: float = 6
     keys = folder / "admin.keys"
     keys.write_text(ADMIN_KEY)
     control = ("--model-control", "explicit", "--admin-keys-file", str(keys))
-    flags = ("--models", str(write_models(models)), "--no-access-log", *control)
+    flags = ("--models", str(write_models(models)), *control)
     limits = ("--max-body-bytes", "1000000", "--trace-rate", "10")
     run, log = Mixture(requests), CheckpointLog(target, every)
     with ServerProcess(*flags, *limits, module="tests.soak.server") as server:

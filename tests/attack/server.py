@@ -34,7 +34,7 @@ class AttackedServer:
         models = ROOT / "models" / "digits"
         if attack.models:
             models = write_repository(Path(self._folder.name), models, attack.models)
-        flags = ("--port", "0", "--no-access-log", "--models", str(models), *attack.flags)
+        flags = ("--port", "0", "--models", str(models), *attack.flags)
         self._command = [sys.executable, "-m", "service.cli", "serve", *flags]
         self._limits = {resource.RLIMIT_AS: attack.address_space, resource.RLIMIT_NOFILE: attack.descriptors}
         self.port = 0

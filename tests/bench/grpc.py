@@ -59,7 +59,6 @@ def main() -> None:
         "0",
         "--log-level",
         "info",
-        "--no-access-log",
         "--processes",
         str(asked.processes),
     )

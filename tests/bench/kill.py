@@ -45,7 +45,7 @@ class Round:
 
 def measure_round(models: Path, clients: int, answers: int) -> Round:
     """Kill a process under load."""
-    flags = ("--models", str(models), "--processes", "2", "--no-access-log", "--trace-rate", "0")
+    flags = ("--models", str(models), "--processes", "2", "--trace-rate", "0")
     with ServerProcess(*flags) as server, Load(server.url, clients=clients) as load:
         load.until_answered(answers)
         quiet = take_longest(load)

@@ -200,7 +200,7 @@ def _ask_on(connection: http.client.HTTPConnection, body: bytes) -> None:
 @contextmanager
 def _server(folder: Path, cache: Path) -> Iterator[int]:
     port = free_port()
-    flags = ("--models", str(folder), "--port", str(port), "--no-access-log", "--log-level", "error")
+    flags = ("--models", str(folder), "--port", str(port), "--log-level", "error")
     command = (sys.executable, "-m", "service", "serve", *flags)
     with MeasuredServer(command, port, "/readyz", {"KUIPER_CACHE": str(cache)}):
         yield port

@@ -46,7 +46,7 @@ def command_of(models: Path, port: int, processes: int) -> list[str]:
     """Return the command line of a server."""
     flags = {"--models": models, "--port": port, "--processes": processes, "--trace-rate": 0}
     told = [str(part) for flag in flags.items() for part in flag]
-    return [sys.executable, "-m", "service", "serve", "--no-access-log", *told]
+    return [sys.executable, "-m", "service", "serve", "--log-level", "warning", *told]
 
 
 def request_for(url: str, model: str) -> PostRequest:

@@ -27,9 +27,19 @@ def main() -> None:
     arguments = parser.parse_args()
     port = free_port()
     flags = ["--models", str(MODELS / "digits"), "--workers", "1", "--threads", "1"]
-    command = [sys.executable, "-m", "service.cli", "serve", "--port", str(port), "--no-access-log", *flags]
+    command = [
+        sys.executable,
+        "-m",
+        "service.cli",
+        "serve",
+        "--port",
+        str(port),
+        "--log-level",
+        "warning",
+        *flags,
+    ]
     with MeasuredServer(command, port, "/readyz"), ray_cluster(nodes=1) as cluster:
-        cluster.run(Application({"workers": 1, "threads": 1, "access_log": False}))
+        cluster.run(Application({"workers": 1, "threads": 1, "log_level": "warning"}))
         ports = {"alone": port, "in Ray": cluster.port}
         print(f"{'median ms':<12}{'alone':>10}{'in Ray':>10}{'more':>10}{'answers':>12}")
         for rows in ROWS:

@@ -101,7 +101,7 @@ def _models(root: Path, table: str) -> Path:
 def _server(models: Path) -> MeasuredServer:
     port = free_port()
     command = (sys.executable, "-m", "service", "serve", "--models", str(models), "--port", str(port))
-    return MeasuredServer(command, port, "/readyz", {"KUIPER_ACCESS_LOG": "false"})
+    return MeasuredServer(command, port, "/readyz", {"KUIPER_LOG_LEVEL": "warning"})
 
 
 def _ask(port: int, requests: int, pause: float) -> tuple[list[float], bytes]:

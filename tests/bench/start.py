@@ -63,7 +63,7 @@ def measure_at_once(folder: Path, count: int) -> list[float]:
 
 def _start(folder: Path, cache: Path) -> float:
     port = free_port()
-    flags = ["--models", str(folder), "--port", str(port), "--no-access-log", "--log-level", "error"]
+    flags = ["--models", str(folder), "--port", str(port), "--log-level", "error"]
     command = [sys.executable, "-m", "service.cli", "serve", *flags]
     with MeasuredServer(command, port, "/readyz", {"KUIPER_CACHE": str(cache)}) as server:
         return server.ready_seconds

@@ -36,14 +36,13 @@ class StoreServer:
             "--model-control": "poll",
             "--poll-seconds": str(POLL_SECONDS),
             "--backend": "numpy",
-            "--store-cache": str(folder / "cache"),
             "--port": str(port),
         }
         words = [word for flag in flags.items() for word in flag]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "service", "serve", "--no-access-log", *words],
-                env={**own, "HOME": str(folder), "KUIPER_CACHE": "", **bucket.environment},
+                [sys.executable, "-m", "service", "serve", *words],
+                env={**own, "HOME": str(folder), "KUIPER_CACHE": str(folder / "cache"), **bucket.environment},
                 stderr=log,
                 stdout=log,
             )

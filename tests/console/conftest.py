@@ -48,7 +48,7 @@ def address(executable: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     (root / "digits").symlink_to(ROOT / "models/digits")
     add_hostile_model(root)
     add_large_model(root, "large", 1500)
-    with ServerProcess("--models", str(root), "--no-access-log", module="service") as server:
+    with ServerProcess("--models", str(root), module="service") as server:
         yield server.url
 
 

@@ -73,7 +73,7 @@ def main() -> None:
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     models = str(ROOT / "models" / MODEL)
     with (
-        ServerProcess("--models", models, "--no-access-log", module="service") as server,
+        ServerProcess("--models", models, module="service") as server,
         sync_playwright() as driver,
     ):
         browser = driver.chromium.launch(executable_path=executable, args=arguments)

@@ -13,9 +13,7 @@ KEY = "a-key-of-twenty-letters"
 
 def test_the_page_asks_for_the_key_and_keeps_it_in_memory_only(browser: "Browser") -> None:
     models = str(ROOT / "models/digits")
-    with ServerProcess(
-        "--models", models, "--no-access-log", module="service", environment={"KUIPER_API_KEYS": KEY}
-    ) as server:
+    with ServerProcess("--models", models, module="service", environment={"KUIPER_API_KEYS": KEY}) as server:
         context = browser.new_context()
         visit = Visit(context.new_page(), server.url)
         visit.page.goto(f"{server.url}/console#/digits/playground")

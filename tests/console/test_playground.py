@@ -141,7 +141,7 @@ def shared(box: list[float], truth: list[float]) -> float:
 
 @pytest.mark.skipif(not SCENES.exists(), reason="the model digit-scenes is not there")
 def test_boxes_lie_on_the_digits_that_were_drawn_and_are_filtered_without_a_request(visit: Visit) -> None:
-    with ServerProcess("--models", str(SCENES), "--no-access-log", module="service") as server:
+    with ServerProcess("--models", str(SCENES), module="service") as server:
         visit.address = server.url
         visit.open("#/digit-scenes/playground")
         drop(visit, SCENES / "samples/0.png")
@@ -170,7 +170,7 @@ def test_boxes_lie_on_the_digits_that_were_drawn_and_are_filtered_without_a_requ
 
 @pytest.mark.skipif(not SCENES.exists(), reason="the model digit-scenes is not there")
 def test_the_best_demonstration_opens_and_samples_are_no_ground_truth(visit: Visit) -> None:
-    with ServerProcess("--models", str(SCENES.parent), "--no-access-log", module="service") as server:
+    with ServerProcess("--models", str(SCENES.parent), module="service") as server:
         visit.address = server.url
         visit.open("#/")
         assert visit.page.url.endswith("#/digits/playground")

@@ -30,7 +30,7 @@ def visit(browser: "Browser", tmp_path: Path) -> Iterator[Visit]:
     add_model(tmp_path, "whole", WHOLE)
     (tmp_path / "digits").symlink_to(ROOT / "models/digits")
     context = browser.new_context(viewport={"width": 390, "height": 844})
-    with ServerProcess("--models", str(tmp_path), "--no-access-log", module="service") as server:
+    with ServerProcess("--models", str(tmp_path), module="service") as server:
         yield Visit(context.new_page(), server.url)
         context.close()
 

@@ -78,7 +78,6 @@ MODEL_CASES = (
     _variable(
         {"models": {"url": "s3://bucket/models"}},
         MODELS="s3://bucket/models",
-        STORE_CACHE="/var/cache/kuiper/store",
         CACHE="/var/cache/kuiper/code",
     ),
     _container({"models": {"existingClaim": "models"}}, volumeMounts=[_TMP, _CACHE, _MODELS]),
@@ -114,7 +113,7 @@ SERVER_CASES = (
         {"settings": {"cors_origins": ["https://a.example.org", "https://b.example.org"]}},
         CORS_ORIGINS="https://a.example.org,https://b.example.org",
     ),
-    _variable({"settings": {"access_log": False}}, ACCESS_LOG="false"),
+    _variable({"settings": {"skip_broken": True}}, SKIP_BROKEN="true"),
     _variable({"drainDelaySeconds": 2.5}, DRAIN_DELAY_SECONDS="2.5"),
     _pod({"drainDelaySeconds": 2.5, "settings": {"drain_seconds": 60}}, terminationGracePeriodSeconds=73),
     _pod({"shutdownMarginSeconds": 20}, terminationGracePeriodSeconds=55),

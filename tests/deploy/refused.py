@@ -50,7 +50,7 @@ REFUSED: tuple[tuple[Mapping[str, Any], str], ...] = (
         },
         "no certificate to show",
     ),
-    ({"settings": {"otel": True}}, "no collector"),
+    ({"settings": {"otel": "on"}}, "no collector"),
     ({"preStopSeconds": -1}, "preStopSeconds"),
     ({"extraEnv": [{"name": "KUIPER_PORT", "value": "80"}]}, "extraEnv"),
     ({"settings": {"model_control": "explicit"}}, "one replica only"),

@@ -38,7 +38,7 @@ def model(tmp_path: Path) -> str:
 @contextmanager
 def balanced(model: str, *flags: str) -> Iterator[tuple[ServerProcess, Balancer]]:
     """Two servers behind a balancer; the first one is given as well."""
-    command = ("--models", model, "--no-access-log", *flags)
+    command = ("--models", model, *flags)
     with (
         ServerProcess(*command, module="service.cli") as one,
         ServerProcess(*command, module="service.cli") as two,

@@ -25,7 +25,7 @@ class Servers:
 
     def __init__(self, folder: Path, backend: str) -> None:
         self._folder = folder
-        self._backend = {"KUIPER_BACKEND": backend, "KUIPER_VERIFY": "off"}
+        self._backend = {"KUIPER_BACKEND": backend}
         self._server: subprocess.Popen[str] | None = None
         self._log: Thread | None = None
         self._listener = Listener(family="AF_UNIX")

@@ -36,7 +36,7 @@ async def strokes(client: AsyncClient, sample: Path) -> Array:
 
 @pytest.mark.anyio
 async def test_strokes_of_samples_are_marked() -> None:
-    app = create_app(Settings(models=FOLDER, access_log=False, backend="numpy"))
+    app = create_app(Settings(models=FOLDER, backend="numpy"))
     shared = union = 0
     async with (
         app.router.lifespan_context(app),

@@ -29,7 +29,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def client() -> AsyncIterator[AsyncClient]:
-    app = create_app(Settings(models=FOLDER, access_log=False, backend="numpy"))
+    app = create_app(Settings(models=FOLDER, backend="numpy"))
     async with (
         app.router.lifespan_context(app),
         AsyncClient(transport=ASGITransport(app), base_url="http://test") as created,

@@ -40,7 +40,7 @@ SOUND = [{"name": "0", "shape": [1, 3], "datatype": "FP32", "data": [1, -2, 3]}]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     models = add_models(tmp_path_factory.mktemp("models"))
-    with ServerProcess("--models", str(models), "--no-access-log", "--model-control", "explicit") as started:
+    with ServerProcess("--models", str(models), "--model-control", "explicit") as started:
         yield started
 
 

@@ -28,7 +28,7 @@ def run_crashes(folder: Path, times: int, seed: int, target: TextIO) -> list[str
         target: where a line of JSON goes for each time.
     """
     port, chance = free_port(), Random(seed)
-    flags = ("--models", str(ROOT / "models" / "digits"), "--port", str(port), "--no-access-log")
+    flags = ("--models", str(ROOT / "models" / "digits"), "--port", str(port))
     environment = {"KUIPER_CACHE": str(folder / "cache")}
     with ServerProcess(*flags, module="service.cli", environment=environment) as server:
         expected = expected_of(server.url)

@@ -22,7 +22,7 @@ def run_reloads(times: int, target: TextIO) -> list[str]:
         target: where a checkpoint goes after each time.
     """
     faults: list[str] = []
-    flags = ("--models", str(ROOT / "models" / "digits"), "--model-control", "explicit", "--no-access-log")
+    flags = ("--models", str(ROOT / "models" / "digits"), "--model-control", "explicit")
     with ServerProcess(*flags, module="service.cli") as server:
         log = CheckpointLog(target, 0.0)
         with Askers(server.url, expected_of(server.url), CLIENTS, survives=True) as askers:

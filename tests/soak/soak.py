@@ -94,7 +94,7 @@ def run_soak(
     key_file.write_text(ADMIN_KEY)
     models = folder / "models"
     models.mkdir()
-    general = ("--models", str(write_models(models)), "--workers", "2", "--threads", "1", "--no-access-log")
+    general = ("--models", str(write_models(models)), "--workers", "2", "--threads", "1")
     control = ("--model-control", "explicit", "--admin-keys-file", str(key_file))
     others = ("--log-format", "json", "--max-body-bytes", "1000000", "--trace-rate", "10")
     report = SoakReport()

@@ -65,7 +65,7 @@ def _text(data: bytes) -> str:
 
 def kuiper_command(models: Path, port: int, workers: int) -> list[str]:
     """Return the command that starts this server, all else as it is by default."""
-    flags = ("--workers", str(workers), "--threads", "1", "--no-access-log")
+    flags = ("--workers", str(workers), "--threads", "1", "--log-level", "warning")
     return [
         sys.executable,
         "-m",

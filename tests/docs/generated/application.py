@@ -19,7 +19,7 @@ async def client(
     backend: BackendName, control: ModelControl = "none", models: Path = ROOT / "models"
 ) -> AsyncIterator[AsyncClient]:
     """Return a client of a new application; its models are loaded, for a backend, while it is entered."""
-    app = create_app(Settings(models=models, access_log=False, backend=backend, model_control=control))
+    app = create_app(Settings(models=models, backend=backend, model_control=control))
     async with (
         app.router.lifespan_context(app),
         AsyncClient(transport=ASGITransport(app), base_url="http://test") as server,

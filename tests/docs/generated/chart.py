@@ -19,7 +19,6 @@ OWNED = frozenset(
             "model_name",
             "grpc_port",
             "drain_delay_seconds",
-            "store_cache",
         ),
         *("api_keys", "api_keys_file", "admin_keys", "admin_keys_file"),
         *("ssl_certfile", "ssl_keyfile", "ssl_keyfile_password", "ssl_ca_certs"),

@@ -27,12 +27,6 @@ async def keyed(models: Path) -> AsyncIterator[AsyncClient]:
         yield client
 
 
-@pytest.fixture
-async def without_console(models: Path) -> AsyncIterator[AsyncClient]:
-    async for client in serve(Settings(models=models, workers=1, console="off")):
-        yield client
-
-
 async def serve(settings: Settings) -> AsyncIterator[AsyncClient]:
     app = create_app(settings)
     async with (
@@ -118,11 +112,3 @@ async def test_page_is_open_where_all_else_needs_a_key(keyed: AsyncClient) -> No
     for path in ("/", "/models", "/consoles"):
         assert (await keyed.get(path)).status_code == 401
     assert (await keyed.get("/models", headers=PAGE)).status_code == 401
-
-
-async def test_console_can_be_taken_away(without_console: AsyncClient) -> None:
-    for path in ("/console", "/console/index.html"):
-        assert (await without_console.get(path)).status_code == 404
-    index = await without_console.get("/", headers=PAGE)
-    assert index.status_code == 200
-    assert "/console" not in index.json()["endpoints"]

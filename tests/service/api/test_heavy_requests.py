@@ -35,7 +35,7 @@ MANY = np.random.default_rng(0).standard_normal((LIGHT_ANSWER_BYTES // 12 + 1, 3
 
 @pytest.fixture(scope="module")
 def settings(models: Path) -> Settings:
-    return Settings(models=models, workers=1, max_decode_seconds=60)
+    return Settings(models=models, workers=1)
 
 
 @pytest.fixture(autouse=True)

@@ -115,7 +115,7 @@ async def test_metrics_answer_before_models_are_loaded(fresh_app: FastAPI, fresh
 
 
 async def test_batches_add_up(settings: Settings) -> None:
-    batching = {"max_batch_size": 4, "max_queue_delay_ms": 50.0, "queue_size": 16}
+    batching = {"max_batch_size": 4, "queue_size": 16}
     app = create_app(settings.model_copy(update=batching))
     client = AsyncClient(transport=ASGITransport(app), base_url="http://test")
     async with app.router.lifespan_context(app), client:

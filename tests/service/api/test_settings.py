@@ -42,7 +42,7 @@ async def test_each_setting_tells_where_it_comes_from(
     assert (shown["timeout"]["value"], shown["timeout"]["origin"]) == (6.5, "environment")
     assert (shown["queue_size"]["value"], shown["queue_size"]["origin"]) == (7, "file")
     assert shown["max_body_bytes"]["origin"] == "machine"
-    assert shown["image_formats"]["value"] == ["png", "jpeg", "webp", "bmp"]
+    assert shown["cors_origins"]["value"] == []
     for name, origin in (("api_keys", "file"), ("admin_keys", "environment")):
         assert (shown[name]["value"], shown[name]["secret"], shown[name]["origin"]) == (None, True, origin)
     assert all(setting["help"] for setting in shown.values())

@@ -123,12 +123,6 @@ async def test_unknown_format_is_refused(client: AsyncClient) -> None:
     assert (await client.get("/traces?format=xml")).status_code == 422
 
 
-async def test_nothing_is_kept_where_the_setting_says_so(settings: Settings) -> None:
-    async with serving(settings.model_copy(update={"recent_traces": 0})) as client:
-        await infer(client, "mine")
-        assert (await client.get("/traces")).json() == {"traces": []}
-
-
 async def test_runs_that_came_by_v2_are_kept_as_well(client: AsyncClient) -> None:
     tensor = {"name": "pnnx_input_0", "shape": [1, 3], "datatype": "FP32", "data": [1.0, -2.0, 3.0]}
     answer = await client.post(

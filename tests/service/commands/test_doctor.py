@@ -22,7 +22,7 @@ def test_it_tells_of_processor_cores_and_packages(capsys: pytest.CaptureFixture[
     run_command(["doctor", "--json"])
     found = findings(capsys)
     assert "vectors of" in found["processor"]["found"]
-    assert "on" in found["cores"]["found"]
+    assert "on" in found["processes, workers, threads"]["found"]
     assert "numpy" in found["packages"]["found"]
     run_command(["doctor"])
     assert "processor" in capsys.readouterr().out
@@ -36,7 +36,7 @@ def test_what_is_missing_is_told_with_the_command_that_mends_it(
     assert run_command(["doctor", "--json"]) == 1
     found = findings(capsys)
     assert (found["orjson"]["state"], found["torch"]["state"]) == ("bad", "optional")
-    assert found["torch"]["cure"] == "pip install 'kuiper-serve[export]'"
+    assert found["torch"]["cure"] == "pip install -e '.[export]'"
 
 
 @pytest.mark.parametrize(

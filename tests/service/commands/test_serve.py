@@ -82,9 +82,9 @@ def test_flags_that_are_not_given_leave_the_environment_alone(
     served: list[Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUIPER_WORKERS", "3")
-    monkeypatch.setenv("KUIPER_ACCESS_LOG", "false")
+    monkeypatch.setenv("KUIPER_WARM_UP", "false")
     run_command(["serve"])
-    assert (served[0].workers, served[0].access_log) == (3, False)
+    assert (served[0].workers, served[0].warm_up) == (3, False)
 
 
 def test_quota_and_memory_of_a_container_decide_what_is_not_set(
@@ -103,8 +103,7 @@ def test_quota_and_memory_of_a_container_decide_what_is_not_set(
     assert list(describe_fit(served[0], container)) == [
         "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /sys/fs/cgroup/cpu.max",
         "1024 MiB of memory: the limit in /sys/fs/cgroup/memory.max; max_body_bytes 50331648, "
-        "max_buffered_bytes 100663296, max_unsent_bytes 100663296, max_image_pixels 50331648, "
-        "max_tensor_elements 12582912, max_answer_bytes 50331648, max_run_bytes 201326592",
+        "max_buffered_bytes 100663296, max_run_bytes 201326592",
     ]
 
 

@@ -22,16 +22,14 @@ def test_less_memory_means_smaller_budgets() -> None:
     fitted = fit_to_memory(Settings(workers=2), (512 + 256) * MIB)
     assert fitted.max_body_bytes == 32 * MIB
     assert fitted.max_buffered_bytes == 64 * MIB
-    assert (fitted.max_unsent_bytes, fitted.max_answer_bytes) == (64 * MIB, 32 * MIB)
-    assert fitted.max_image_pixels == 32 * MIB
-    assert fitted.max_tensor_elements == 8 * MIB
+    assert fitted.limits.answer_bytes == fitted.limits.image_pixels == 32 * MIB
+    assert fitted.limits.tensor_elements == 8 * MIB
     assert fitted.max_run_bytes == 128 * MIB
     assert fitted.limits.body_bytes == 32 * MIB
 
 
 def test_runs_of_all_workers_share_the_memory() -> None:
     assert fit_to_memory(Settings(workers=2), 1280 * MIB).max_run_bytes == 256 * MIB
-    assert fit_to_memory(Settings(workers=2, heavy_workers=2), 1280 * MIB).max_run_bytes == 192 * MIB
     assert fit_to_memory(Settings(workers=1), 1280 * MIB).max_run_bytes == 384 * MIB
 
 
@@ -58,22 +56,22 @@ def test_what_is_set_wins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_for_many_requests_holds_that_for_one() -> None:
-    fitted = fit_to_memory(Settings(max_answer_bytes=100 * MIB), 512 * MIB)
-    assert fitted.max_unsent_bytes == 100 * MIB
-    fitted = fit_to_memory(Settings(max_answer_bytes=1000 * MIB), 512 * MIB)
-    assert fitted.max_unsent_bytes == 128 * MIB  # never more than by default
+    fitted = fit_to_memory(Settings(max_body_bytes=100 * MIB), 512 * MIB)
+    assert fitted.max_buffered_bytes == fitted.unsent_bytes == 100 * MIB
+    fitted = fit_to_memory(Settings(max_body_bytes=1000 * MIB), 512 * MIB)
+    assert fitted.max_buffered_bytes == 128 * MIB  # never more than by default
 
 
 def test_budgets_together_leave_room_for_the_process() -> None:
     for memory, workers in itertools.product((512 * MIB, 1024 * MIB, 2048 * MIB, 8192 * MIB), (1, 2, 8)):
         fitted = fit_to_memory(Settings(workers=workers), memory)
         runs = fitted.worker_count + fitted.heavy_worker_count
-        taken = fitted.max_buffered_bytes + fitted.max_unsent_bytes + runs * fitted.max_run_bytes
+        taken = fitted.max_buffered_bytes + fitted.unsent_bytes + runs * fitted.max_run_bytes
         assert taken + 256 * MIB <= memory
 
 
 def test_every_setting_that_bounds_memory_is_fitted() -> None:
-    named = {name for name in Settings.model_fields if re.fullmatch(r"max_\w+_(bytes|pixels|elements)", name)}
+    named = {name for name in Settings.model_fields if re.fullmatch(r"max_\w+_bytes", name)}
     assert named == {*MEMORY_SHARES, "max_run_bytes"}
 
 
@@ -88,8 +86,7 @@ def test_what_was_taken_from_where_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     settings = fit_to_memory(Settings(workers=2, max_body_bytes=64 * MIB), machine.memory)
     assert list(describe_fit(settings, machine)) == [
         "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /q",
-        "512 MiB of memory: the limit in /m; workers 2, max_buffered_bytes 67108864, max_unsent_bytes 33554432, "
-        "max_image_pixels 16777216, max_tensor_elements 4194304, max_answer_bytes 16777216, max_run_bytes 67108864",
+        "512 MiB of memory: the limit in /m; workers 2, max_buffered_bytes 67108864, max_run_bytes 67108864",
     ]
     ample = Machine(1, "a", 64 << 30, "b")
     assert list(describe_fit(Settings(threads=3), ample))[1] == "65536 MiB of memory: b; limits as by default"

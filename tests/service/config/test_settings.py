@@ -1,9 +1,11 @@
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from service.config.limits import Limits
 from service.config.machine import Machine
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings, describe_settings, load_settings
@@ -86,8 +88,10 @@ def test_workers_and_threads_share_the_cores(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_limits_are_those_of_the_settings() -> None:
-    limits = Settings(max_body_bytes=1, max_image_pixels=2, max_tensor_elements=3).limits
-    assert (limits.body_bytes, limits.image_pixels, limits.tensor_elements) == (1, 2, 3)
+    assert Settings(max_body_bytes=1).limits == replace(Limits(), body_bytes=1)
+    more = Settings(max_body_bytes=1 << 30)
+    assert more.limits == Limits(1 << 30, 1 << 30, 1 << 28, 1 << 30)
+    assert more.unsent_bytes == 1 << 30
 
 
 def test_every_setting_is_described() -> None:

@@ -22,7 +22,7 @@ def attributes(span: Span) -> dict[str, str]:
 
 
 def test_spans_of_calls_reach_the_collector(models: Path, collector: Collector) -> None:
-    flags = ("--models", str(models), "--otel", "--grpc-port", "0")
+    flags = ("--models", str(models), "--otel", "on", "--grpc-port", "0")
     unknown = service_pb2.ModelMetadataRequest(name="nothing").SerializeToString()
     with ServerProcess(*flags, module="service.cli") as server:
         with grpc.insecure_channel(grpc_address(server)) as channel:

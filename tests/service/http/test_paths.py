@@ -3,12 +3,12 @@
 import pytest
 from httpx import AsyncClient
 
-from service.http.paths import DOCS_PATHS, POLLED_PATHS, is_urgent, is_v2_path
+from service.http.paths import POLLED_PATHS, is_urgent, is_v2_path
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("path", sorted(POLLED_PATHS | DOCS_PATHS))
+@pytest.mark.parametrize("path", sorted(POLLED_PATHS))
 async def test_every_path_of_the_tables_is_answered(client: AsyncClient, path: str) -> None:
     assert (await client.get(path)).status_code == 200
 

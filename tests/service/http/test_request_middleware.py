@@ -42,9 +42,11 @@ async def test_every_request_is_one_line_in_the_log(
     assert (second["path"], second["status"], second["model"]) == ("/nowhere", 404, None)
 
 
-async def test_access_log_can_be_turned_off(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    app = create_app(settings.model_copy(update={"access_log": False}))
-    with caplog.at_level(logging.INFO):
+async def test_warnings_alone_are_logged_without_the_access_log(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = create_app(settings)
+    with caplog.at_level(logging.WARNING):
         async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
             await client.get("/livez")
     assert access_fields(caplog) == []

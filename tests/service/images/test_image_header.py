@@ -1,6 +1,5 @@
 import struct
 import zlib
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -8,14 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from service.config.limits import Limits
-from service.config.model_config import ModelConfig, ModelConfigError
 from service.errors import ServiceError
 from service.images import image_header
 from service.images.image_file import IMAGE_FORMATS
 from service.images.image_header import MAX_ASPECT, MAX_EXIF_SEGMENTS, MAX_SCANS, ImageHeader, read_header
 from service.images.preparation import open_images
-from service.repository.version_loader import restrict_formats
 from tests.cases import check_each
 from tests.service.codec.payloads import encoded
 
@@ -191,17 +187,6 @@ def test_formats_that_are_not_taken() -> None:
     for kind in ("GIF", "TIFF"):
         message = refused(encoded(NOISE, kind), 415, "unsupported_image_format").message
         assert message.endswith(f"is {kind}, which is not taken; expected PNG, JPEG, WEBP, BMP")
-
-
-@pytest.mark.parametrize("make", [lambda names: names, list])
-def test_a_model_takes_no_format_that_the_server_does_not_take(make: Callable[[Any], Any]) -> None:
-    config = ModelConfig.model_validate({"image": {"formats": make(("png", "webp"))}})
-    assert restrict_formats(config, Limits().image_formats) is config
-    image = restrict_formats(config, ("jpeg", "png")).image
-    assert image is not None
-    assert image.formats == ("png",)
-    with pytest.raises(ModelConfigError, match="the server takes none of png, webp"):
-        restrict_formats(config, ("jpeg",))
 
 
 def test_exif_is_in_few_segments() -> None:

@@ -33,7 +33,7 @@ def test_restart_takes_a_new_certificate_and_fails_nothing(tmp_path: Path) -> No
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
     old = write_certificate(authority, file)
-    flags = ("--models", str(models), "--processes", "2", "--no-access-log", "--ssl-certfile", str(file))
+    flags = ("--models", str(models), "--processes", "2", "--ssl-certfile", str(file))
     with ServerProcess(*flags) as server:
         address = urlsplit(server.url)
         at = (address.hostname or "", address.port or 0)

@@ -22,7 +22,7 @@ RESTARTED = re.compile("restarted: 2 processes were replaced")
 
 
 def start(models: Path, *flags: str) -> ServerProcess:
-    return ServerProcess("--models", str(models), "--processes", "2", "--no-access-log", *flags)
+    return ServerProcess("--models", str(models), "--processes", "2", *flags)
 
 
 @pytest.fixture

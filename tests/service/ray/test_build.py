@@ -15,7 +15,7 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_extra_is_named() -> None:
-    with pytest.raises(ImportError, match=r"pip install 'kuiper-serve\[ray\]'"):
+    with pytest.raises(ImportError, match=r"pip install -e '\.\[ray\]'"):
         build({"models": "models"})
 
 

@@ -17,22 +17,18 @@ def test_options_are_those_of_the_settings() -> None:
         max_body_bytes=1,
         warm_up=False,
         max_run_bytes=2,
-        max_build_seconds=5,
         max_batch_size=3,
         threads=4,
         backend="numpy",
-        verify="off",
         precision="bf16",
     )
     assert LoadOptions.from_settings(settings) == LoadOptions(
         limits=Limits(body_bytes=1),
         warm_up=False,
         max_run_bytes=2,
-        max_build_seconds=5,
         max_batch_size=3,
         threads=4,
         backend="numpy",
-        verify="off",
         precision="bf16",
     )
 

@@ -241,7 +241,7 @@ def test_file_without_shapes_is_warmed_up_where_they_are_told(tmp_path: Path) ->
             VECTOR,
             "[[99999999, 3]]",
             "[0]",
-            "[99999999, 3] has 299999997 elements; at most 16777216 are taken",
+            "[99999999, 3] has 299999997 elements; maximum is 16777216",
         ),
         (
             SQUARE,
@@ -308,5 +308,5 @@ def test_model_that_does_not_run_as_it_declares_is_refused(tmp_path: Path) -> No
 
 def test_warm_up_allocates_no_more_than_a_request_may(tmp_path: Path) -> None:
     lines = "pnnx.Input in 0 1 0 #0=(1000000,1000000)f32\nnn.ReLU relu 1 1 0 1\npnnx.Output out 1 0 1"
-    with pytest.raises(ModelFilesError, match="1000000000000 elements; at most 16777216 are taken"):
+    with pytest.raises(ModelFilesError, match="1000000000000 elements; maximum is 16777216"):
         warm_up(make_graph(tmp_path, lines), ModelConfig(), LIMITS)

@@ -139,8 +139,8 @@ def decoded(dispatcher: Dispatcher) -> Iterable[object]:
 
 @pytest.mark.anyio
 async def test_decoded_calls_of_a_flood_give_way_too(start: Start, graph: StubGraph) -> None:
-    dispatcher = start(queue_size=2, max_queue_delay_ms=60_000)
-    model = model_of(graph, batch_size=4)
+    dispatcher = start(queue_size=2)
+    model = model_of(graph, batch_size=4, batching={"max_queue_delay_ms": 60_000})
     flood = [Client(dispatcher).ask(call_of(model, rows(number), client="flood")) for number in range(3)]
     await until(lambda: len(list(decoded(dispatcher))) == 3)
     honest = Client(dispatcher).ask(call_of(model, rows(100), client="other"))

@@ -46,11 +46,8 @@ def serial(bodies: list[bytes]) -> list[Any]:
         return asyncio.run(ask_all(server.url, bodies, 1))
 
 
-@pytest.mark.parametrize("delay", ["0", "5"])
-def test_answers_are_those_of_a_server_that_batches_nothing(
-    delay: str, bodies: list[bytes], serial: list[Any]
-) -> None:
-    with ServerProcess(*FLAGS, "--max-batch-size", "8", "--max-queue-delay-ms", delay) as server:
+def test_answers_are_those_of_a_server_that_batches_nothing(bodies: list[bytes], serial: list[Any]) -> None:
+    with ServerProcess(*FLAGS, "--max-batch-size", "8") as server:
         together = asyncio.run(ask_all(server.url, bodies, 40))
         stats = httpx.get(f"{server.url}/v2/models/resnet18/stats", timeout=SOON).json()["model_stats"][0]
     for one, other in zip(serial, together, strict=True):

@@ -88,7 +88,7 @@ async def overload(server: ServerProcess) -> Counter[int]:
 
 def test_memory_is_bounded_however_many_ask(tmp_path: Path) -> None:
     models = add_model(tmp_path, "blocking", BLOCKING)
-    patient = ("--timeout", str(PATIENCE), "--no-warm-up", "--no-access-log")
+    patient = ("--timeout", str(PATIENCE), "--no-warm-up")
     flags = ("--workers", "1", "--queue-size", str(QUEUE), *patient)
     with ServerProcess("--models", str(models), *flags) as server:
         idle = memory(server, "VmRSS")

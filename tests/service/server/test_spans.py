@@ -72,7 +72,7 @@ def infer(url: str) -> None:
 
 
 def test_spans_of_a_request_reach_the_collector(models: Path, collector: Collector) -> None:
-    with ServerProcess("--models", str(models), "--otel", "--otel-layers", module="service.cli") as server:
+    with ServerProcess("--models", str(models), "--otel", "layers", module="service.cli") as server:
         infer(server.url)
         server.terminate()
         assert server.exit_code() == 0  # what is left is sent before the end
@@ -96,7 +96,7 @@ def test_sampler_is_set_by_the_environment(
     models: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
-    with ServerProcess("--models", str(models), "--otel", module="service.cli") as server:
+    with ServerProcess("--models", str(models), "--otel", "on", module="service.cli") as server:
         infer(server.url)
         server.terminate()
         assert server.exit_code() == 0
@@ -105,7 +105,7 @@ def test_sampler_is_set_by_the_environment(
 
 def test_exporter_that_is_not_there_ends_the_start(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "zipkin")
-    ended = run_to_end("--models", str(models), "--otel")
+    ended = run_to_end("--models", str(models), "--otel", "on")
     assert ended.returncode == 2
     assert ended.stderr == "kuiper: OTEL_TRACES_EXPORTER: 'zipkin' is none of otlp, console and none\n"
 

@@ -22,9 +22,7 @@ SOON = 60
 @pytest.fixture
 async def fresh_app(tmp_path: Path) -> AsyncIterator[FastAPI]:
     write_scale(tmp_path / "m" / "1", 1)
-    settings = Settings(
-        models=tmp_path, workers=2, backend="numpy", model_control="poll", poll_seconds=0.01, access_log=False
-    )
+    settings = Settings(models=tmp_path, workers=2, backend="numpy", model_control="poll", poll_seconds=0.01)
     created = create_app(settings)
     async with created.router.lifespan_context(created):
         yield created

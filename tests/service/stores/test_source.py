@@ -17,11 +17,11 @@ from tests.service.stores.buckets import MOST_BYTES, URL, Bucket, put_scale
 from tests.service.stores.folders import scale_of, write_scale
 
 
-def test_a_folder_as_obstore_reads_it(tmp_path: Path) -> None:
+def test_a_folder_as_obstore_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUIPER_CACHE", str(tmp_path / "c"))
     write_scale(tmp_path / "models" / "m" / "1", 4)
     flags = {
         "models": f"file://{tmp_path}/models",
-        "store_cache": str(tmp_path / "c"),
         "poll_seconds": "0.001",
     }
     settings = load_settings(flags | {"backend": "numpy"})
@@ -32,10 +32,11 @@ def test_a_folder_as_obstore_reads_it(tmp_path: Path) -> None:
     source.close()
 
 
-def test_a_place_may_have_any_name(tmp_path: Path) -> None:
+def test_a_place_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUIPER_CACHE", str(tmp_path / "c"))
     write_scale(tmp_path / "a" / "m", 4)
     write_scale(tmp_path / "a?b #50% c" / "m", 5)
-    flags = {"models": f"file://{tmp_path}/a%3Fb%20%2350%25%20c", "store_cache": str(tmp_path / "c")}
+    flags = {"models": f"file://{tmp_path}/a%3Fb%20%2350%25%20c"}
     settings = load_settings(flags | {"backend": "numpy", "poll_seconds": "0.001"})
     source = open_source(settings)
     assert scale_of(load_repository(settings, source=source).find("m")) == 5
@@ -52,13 +53,15 @@ def test_the_extra_is_named_where_it_is_missing(
         monkeypatch.delitem(sys.modules, f"service.stores.{name}", raising=False)
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(SettingsError, match=r"models: \w+:// needs the extra kuiper-serve\[cloud\]"):
-        open_source(load_settings({"models": url, "store_cache": str(tmp_path)}))
+        open_source(load_settings({"models": url}))
 
 
-def test_a_cache_that_others_may_write_is_an_error_of_its_setting(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-    with pytest.raises(SettingsError, match="store_cache: .* others may write to it"):
-        open_source(load_settings({"models": "s3://bucket/x", "store_cache": str(tmp_path)}))
+def test_a_cache_that_others_may_write_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store").chmod(0o777)
+    monkeypatch.setenv("KUIPER_CACHE", str(tmp_path))
+    with pytest.raises(SettingsError, match="KUIPER_CACHE: .* others may write to it"):
+        open_source(load_settings({"models": "s3://bucket/x"}))
 
 
 def test_servers_of_folders_import_no_library_of_stores() -> None:

@@ -82,7 +82,6 @@ httpGet:
 {{- with .Values.models.name }}{{ $_ := set $set "MODEL_NAME" . }}{{ end }}
 {{- if .Values.grpc.enabled }}{{ $_ := set $set "GRPC_PORT" "8001" }}{{ end }}
 {{- if include "kuiper.ownsCache" . }}{{ $_ := set $set "CACHE" "/var/cache/kuiper/code" }}{{ end }}
-{{- if .Values.models.url }}{{ $_ := set $set "STORE_CACHE" "/var/cache/kuiper/store" }}{{ end }}
 {{- with .Values.keys }}
 {{- if .existingSecret }}
 {{- with .apiKeys }}{{ $_ := set $set "API_KEYS_FILE" "/etc/kuiper/keys/api_keys" }}{{ end }}
@@ -241,7 +240,7 @@ httpGet:
 {{- if and .Values.ingress.enabled .Values.tls.clientCertificates }}
 {{- fail "ingress: its controller has no certificate to show; set tls.clientCertificates to false" }}
 {{- end }}
-{{- if and .Values.settings.otel .Values.networkPolicy.enabled (not .Values.networkPolicy.egress) }}
+{{- if and (ne (.Values.settings.otel | default "off") "off") .Values.networkPolicy.enabled (not .Values.networkPolicy.egress) }}
 {{- fail "settings.otel: spans would reach no collector; allow it in networkPolicy.egress, with DNS" }}
 {{- end }}
 {{- if and .Values.serviceMonitor.enabled .Values.tls.clientCertificates }}

@@ -1,9 +1,8 @@
 """The last answer of a connection says so, and nothing that was sent is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 import uvicorn
@@ -11,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from service.server.connection import Connection
-from service.server.connection_age import JITTER, ConnectionAge
+from service.server.connection_end import ConnectionEnd
 from tests.service.scheduling.stubs import until
 from tests.service.server.policies import make_policy
 
@@ -99,29 +98,9 @@ async def test_requests_that_were_sent_ahead_are_answered_first(talk: Talk, coun
     assert await talk.is_closed()
 
 
-class Loop:
-    """Keeps what is to be called later."""
-
-    def __init__(self) -> None:
-        self.delays: list[float] = []
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Any:
-        self.delays.append(delay)
-        return callback
-
-
-def test_ages_differ_a_little() -> None:
-    loop, age = Loop(), ConnectionAge(100.0)
-    for _ in range(200):
-        timer: object = age.begin(loop, print)  # type: ignore[arg-type]
-        assert timer is print
-    assert 100 * (1 - JITTER) <= min(loop.delays) < 95
-    assert 105 < max(loop.delays) <= 100 * (1 + JITTER)
-
-
-def test_connections_have_no_age_unless_one_is_set_or_all_are_to_end() -> None:
-    loop, age, ended = Loop(), ConnectionAge(), list[str]()
-    assert age.begin(loop, lambda: ended.append("first")) is None  # type: ignore[arg-type]
-    age.end_all()
-    assert age.begin(loop, lambda: ended.append("second")) is None  # type: ignore[arg-type]
-    assert (loop.delays, ended) == ([], ["second"])
+def test_connections_end_once_all_are_to_end() -> None:
+    end, ended = ConnectionEnd(), list[str]()
+    end.begin(lambda: ended.append("first"))
+    end.end_all()
+    end.begin(lambda: ended.append("second"))
+    assert ended == ["second"]
