@@ -23,9 +23,10 @@ EXAMPLE = "kuiper models models"
 
 def run(
     folder: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            help="folder of models; by default the one that the settings name", show_default=False
+            help="folder of models, or address of a server (http://…); by default the folder that the settings name",
+            show_default=False,
         ),
     ] = None,
     *,
@@ -42,10 +43,12 @@ def run(
 
     A folder's models are read and linked, but neither compiled nor run: `kuiper check` does that.
     """
+    if folder is not None and folder.startswith(("http://", "https://")):
+        url = folder
     if url is not None:
         listed = _ask(url, None if key_file is None else _read_key(key_file))
     else:
-        root = folder_of(load_settings({}).models) if folder is None else folder
+        root = folder_of(load_settings({}).models) if folder is None else Path(folder)
         listed = [_describe(name, path) for name, path in model_folders(root).items()]
     if json:
         print_json(listed)

@@ -38,7 +38,7 @@ def test_models_of_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         )
         listed = json.loads(capsys.readouterr().out)
         assert [model["name"] for model in listed] == ["digit", "pair", "vector"]
-        assert run_command(["models", "--url", server.url]) == 1
+        assert run_command(["models", server.url]) == 1
         assert "key_needed" in capsys.readouterr().err
 
 
