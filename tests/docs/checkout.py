@@ -75,7 +75,10 @@ def _write_program(path: Path, text: str) -> None:
 
 def _environment(folder: Path, programs: Path) -> dict[str, str]:
     outside = {
-        name: value for name, value in os.environ.items() if name in _KEPT or not name.startswith(_OURS)
+        name: value
+        for name, value in os.environ.items()
+        # pages show output as wide as it is where no terminal says otherwise
+        if name != "COLUMNS" and (name in _KEPT or not name.startswith(_OURS))
     }
     found = f"{programs}{os.pathsep}{outside.get('PATH', '')}"
     return outside | {"PATH": found, "CURL_HOME": str(folder), "PYTHONPATH": str(ROOT)}
