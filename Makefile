@@ -88,7 +88,7 @@ test: $(VENV)/test.installed ## Run the fast tests: five minutes on two cores
 	$(PYTEST) -m "not slow" --hypothesis-profile quick
 
 test-all: $(VENV)/test.installed ## Run all tests, measure the coverage of the fast ones, and run the exported models of tests/golden or CORPUS
-	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered
+	$(PYTEST) -m "not slow" --hypothesis-profile quick --cov --cov-report=term:skip-covered
 	$(PYTEST) -m slow
 	$(BIN)/python -m tests.conformance $(CORPUS) --backend numpy
 	$(BIN)/python -m tests.conformance $(CORPUS) --backend native
