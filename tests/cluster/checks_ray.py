@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.client import HTTPConnection
+from http.client import HTTPConnection, RemoteDisconnected
 
 import numpy as np
 import pytest
@@ -139,7 +139,11 @@ def test_a_redeployment_costs_no_request(cluster: RayCluster, answers: dict[int,
         wait_until(lambda: _new_of(cluster, before) == 2, "two new replicas")
         load.wait_for(100)
     assert not load.failures, load.failures[:5]
-    assert _status(idle) == 200  # by a proxy that knew the old replicas only
+    try:
+        assert _status(idle) == 200  # by a proxy that knew the old replicas only
+    except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
+        idle.close()  # idle for so long on a busy machine that the proxy has closed it
+        assert _status(idle) == 200
     idle.close()
 
 
@@ -212,8 +216,9 @@ def test_the_file_of_the_guide_is_deployed(cluster: RayCluster, answers: dict[in
     file.pop("http_options")  # the ingress is there already
     cluster.have()  # nothing of other tests
     try:
-        _get_global_client().deploy_apps(ServeDeploySchema(**file), _blocking=True)
+        _get_global_client().deploy_apps(ServeDeploySchema(**file))
         wait_until(lambda: len(cluster.replicas()) == 2, "two replicas")
+        wait_until(lambda: ask(cluster.port, digits_request(SMALL))[0] == 200, "its route")
         assert _outputs(cluster.port, SMALL) == answers[SMALL]
     finally:
         cluster.delete("kuiper")
