@@ -81,7 +81,12 @@ function unreachable() {
 }
 
 /** @returns {HTMLElement} */
-const retryButton = () => h("p", {}, h("button", { onclick: () => void route() }, "Try again"));
+const retryButton = () => h("p", {}, h("button", { onclick: () => void retry() }, "Try again"));
+
+/** Load the document again if the server responds: browsers remember that a script could not be loaded. */
+async function retry() {
+  await fetch(document.baseURI, { cache: "no-store" }).then(() => location.reload(), () => route());
+}
 
 /**
  * Open the demonstration, or the first model that answers, where the address names none; say so where it names one that is not there.
