@@ -84,7 +84,7 @@ serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 # A worker that crashes is not replaced: pytest-xdist would wait for its tests without end.
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --max-worker-restart=0
 
-test: $(VENV)/test.installed ## Run the fast tests: five minutes on two cores
+test: $(VENV)/test.installed ## Run the fast tests: five to ten minutes on two cores
 	$(PYTEST) -m "not slow" --hypothesis-profile quick
 
 test-all: $(VENV)/test.installed ## Run all tests, measure the coverage of the fast ones, and run the exported models of tests/golden or CORPUS
