@@ -64,14 +64,16 @@ def server(bucket: Bucket, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert "Traceback" not in log
 
 
-def test_models_are_those_of_the_folder_bit_by_bit(server: StoreServer) -> None:
+def test_models_are_those_of_the_folder(server: StoreServer) -> None:
     asked = digits_request(3)
     answer = server.client.post(asked.path, content=asked.body, headers=asked.headers)
     pictures = np.random.default_rng(3).random((3, 1, 28, 28), dtype=np.float32)
     graph = RuntimeGraph(DIGITS / "digits.pnnx.param", backend="numpy")
     graph.build()
     expected = graph.forward([pictures])[0]
-    assert answer.content.endswith(expected.tobytes())
+    returned = np.frombuffer(answer.content[-expected.nbytes :], np.float32).reshape(expected.shape)
+    # the server's BLAS may use another number of threads than this process, and sum in another order
+    np.testing.assert_allclose(returned, expected, rtol=1e-5)
 
 
 def test_what_does_not_change_is_not_loaded_again(server: StoreServer) -> None:
@@ -189,7 +191,7 @@ def test_two_processes_share_a_cache_and_a_killed_one_leaves_nothing(bucket: Buc
     bucket.start()
     first = StoreServer(bucket, tmp_path).wait()
     first.kill()
-    views = tmp_path / "cache" / "views"
+    views = tmp_path / "cache" / "store" / "views"
     assert len(list(views.iterdir())) == 2
     second, third = StoreServer(bucket, tmp_path), StoreServer(bucket, tmp_path)
     assert second.wait().scale("m") == third.wait().scale("m")
@@ -198,7 +200,7 @@ def test_two_processes_share_a_cache_and_a_killed_one_leaves_nothing(bucket: Buc
     third.stop()
     assert list(views.iterdir()) == []
     assert (
-        len(list((tmp_path / "cache" / "objects").iterdir())) == len(bucket.objects) - 1
+        len(list((tmp_path / "cache" / "store" / "objects").iterdir())) == len(bucket.objects) - 1
     )  # two are the same
 
 
