@@ -3,11 +3,8 @@
 from engine import import_time as _import_time  # before all other modules
 from engine import layers as _layers  # registers every layer of the engine
 from engine.backend import Backend, code_folder_in_use
-from engine.binding import BoundLayer
-from engine.compilation import Compilation
-from engine.compiler.memory.block_pool import release_idle_memory
-from engine.compiler.memory.memory_guard import watch_memory
-from engine.compiler.memory.release import release_file_pages
+from engine.binding.bound_layer import BoundLayer
+from engine.binding.registry import DuplicateLayerError, Layer, LayerRegistry, layer, registry
 from engine.dtypes import PNNX_COMPUTE, PNNX_STORAGE, Array, pnnx_name, widen
 from engine.errors import (
     ArchiveError,
@@ -32,14 +29,11 @@ from engine.errors import (
     UnsupportedOperatorError,
     describe_problem,
 )
-from engine.executor import PROGRAMS_KEPT
 from engine.expression import tokenize
-from engine.footprint import Footprint
-from engine.graph import RuntimeGraph
-from engine.graph_state import GraphState
+from engine.graph import GraphState, RuntimeGraph
 from engine.host import Host, describe_host
-from engine.layer_factory import create_layer
-from engine.model_folder import (
+from engine.model.build import create_layer
+from engine.model.model_folder import (
     ONLY_VERSION,
     ModelFiles,
     files_at,
@@ -49,21 +43,20 @@ from engine.model_folder import (
     stray_files,
     version_folders,
 )
-from engine.operator import RuntimeOperand, RuntimeOperator
-from engine.plan import MAX_RUN_BYTES, Plan, Step
-from engine.ports import Port
+from engine.model.operator import RuntimeOperand, RuntimeOperator
+from engine.model.ports import Port
 from engine.precision import LOSS_TOLERATED, Precision
 from engine.quantization.figures import LayerFigures, OutputFigures, QuantizationFigures, RunFigures
 from engine.quantization.scheme import Activation, Calibration, Quantization
 from engine.quantization.sidecar import read_sidecar, sidecar_path, write_sidecar
 from engine.quantization.tensor_scale import TensorScale
-from engine.registry import DuplicateLayerError, Layer, LayerRegistry, layer, registry
-from engine.run import RunResult
+from engine.run.executor import PROGRAMS_KEPT, Compilation, Footprint
+from engine.run.plan import MAX_RUN_BYTES, Plan, Step
+from engine.run.run import RunResult
+from engine.run.stop import OVERDUE, StopSignal
+from engine.run.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLevel, join_statistics
+from engine.run.verification import Refusal, Verification, Verify
 from engine.spec import UNKNOWN, TensorSpec, Value
-from engine.stop import OVERDUE, StopSignal
-from engine.switch_interval import short_switch_interval
-from engine.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLevel, join_statistics
-from engine.verification import Refusal, Verification, Verify
 
 __all__ = [
     "LOSS_TOLERATED",
@@ -144,15 +137,11 @@ __all__ = [
     "pnnx_name",
     "read_sidecar",
     "registry",
-    "release_file_pages",
-    "release_idle_memory",
-    "short_switch_interval",
     "shown_name",
     "sidecar_path",
     "stray_files",
     "tokenize",
     "version_folders",
-    "watch_memory",
     "widen",
     "write_sidecar",
 ]

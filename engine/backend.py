@@ -9,11 +9,12 @@ from pathlib import Path
 
 from engine.dtypes import Array
 from engine.errors import BuildError
-from engine.executor import Executor, ExecutorOptions, Planner
-from engine.numpy_executor import NumpyExecutor
 from engine.pnnx.archive import EntryCache
 from engine.quantization.weights import QuantizedWeights, quantize_weights
-from engine.verification import Verify
+from engine.run.executor import Executor, ExecutorOptions
+from engine.run.numpy_executor import NumpyExecutor
+from engine.run.plan import Planner
+from engine.run.verification import Verify
 
 VARIABLE = "KUIPER_BACKEND"
 """Environment variable that chooses where the caller does not."""

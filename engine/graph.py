@@ -3,37 +3,52 @@
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from engine import pnnx
 from engine.backend import Backend, choose_backend, entry_cache, make_executor
-from engine.build import bind, declared_failures, refuse_contradictions
-from engine.build_clock import BuildClock, checked_seconds
-from engine.compilation import Compilation
+from engine.binding.registry import LayerRegistry, registry
 from engine.compiler.memory.memory_guard import compilation_lock
-from engine.content import delayed_digest
 from engine.dtypes import Array
-from engine.dynamic_axes import dynamic_axes
 from engine.errors import KuiperError, ParamError, StateError
-from engine.executor import PROGRAMS_KEPT, Executor, ExecutorOptions, Planner, RunOptions
-from engine.footprint import Footprint
-from engine.graph_state import GraphState
 from engine.int8_choice import choose_quantization
-from engine.linked_graph import LinkedGraph, link_graph
-from engine.model_folder import bin_beside
-from engine.operator import RuntimeOperand, RuntimeOperator
-from engine.plan import MAX_RUN_BYTES, Plan
-from engine.plan_cache import cached_planner
-from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs
+from engine.model.build import bind, declared_failures, refuse_contradictions
+from engine.model.build_clock import BuildClock, checked_seconds
+from engine.model.content import content_digest
+from engine.model.dynamic_axes import dynamic_axes
+from engine.model.model_folder import bin_beside
+from engine.model.operator import RuntimeOperand, RuntimeOperator
+from engine.model.ports import Inputs, Port, check_inputs, check_specs, declared_inputs
+from engine.model.summary import operator_html, operator_table
+from engine.model.topology import LinkedGraph, link_graph
 from engine.precision import LOSS_TOLERATED, Precision, checked_tolerance, choose_precision
 from engine.quantization.scheme import Quantization
-from engine.registry import LayerRegistry, registry
-from engine.run import RunResult, StopCheck, check_capture
+from engine.run.executor import PROGRAMS_KEPT, Compilation, Executor, ExecutorOptions, Footprint, RunOptions
+from engine.run.plan import MAX_RUN_BYTES, Plan, Planner, cached_planner
+from engine.run.run import RunResult, StopCheck, check_capture
+from engine.run.trace import TraceLevel, choose_level
+from engine.run.verification import Verification, Verify, choose_verify
 from engine.spec import TensorSpec
-from engine.summary import operator_html, operator_table
-from engine.trace import TraceLevel, choose_level
-from engine.verification import Verification, Verify, choose_verify
+
+
+class GraphState(Enum):
+    """Lifecycle states of a graph."""
+
+    NEED_INIT = "NeedInit"
+    NEED_BUILD = "NeedBuild"
+    COMPLETE = "Complete"
+
+    def has_reached(self, state: "GraphState") -> bool:
+        """Return whether a graph in this state has come as far as another one."""
+        return _ORDER.index(self) >= _ORDER.index(state)
+
+
+_ORDER = tuple(GraphState)
+"""A constant, as it is read several times in each run."""
+
 
 _logger = logging.getLogger(__name__)
 
@@ -149,7 +164,9 @@ class RuntimeGraph:
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
         options = replace(options, dynamic_axes=dynamic_axes(linked.inputs))
-        self._digest = delayed_digest(linked.operators, quantization, options)
+        self._digest = partial(
+            content_digest, linked.operators, quantization, options.precision, options.tolerance
+        )  # without the graph, which would outlive its last user
         names = linked.input_names, linked.leaving
         self._executor = make_executor(self._backend, self._plan, *names, options, self._digest)
         self._state = GraphState.COMPLETE

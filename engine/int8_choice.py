@@ -5,13 +5,13 @@ from pathlib import Path
 
 from engine.backend import Backend, describe_processor, multiplies_bytes, weight_quantizer
 from engine.errors import BuildError
-from engine.executor import ExecutorOptions
-from engine.int8_binding import apply_quantization
-from engine.linked_graph import LinkedGraph
+from engine.model.int8_binding import apply_quantization
+from engine.model.quantized_binding import compute_in_integers
+from engine.model.topology import LinkedGraph
 from engine.precision import Precision
 from engine.quantization.scheme import Quantization
 from engine.quantization.sidecar import read_sidecar, sidecar_path
-from engine.quantized_binding import compute_in_integers
+from engine.run.executor import ExecutorOptions
 
 Choice = tuple[Quantization | None, ExecutorOptions, tuple[str, ...]]
 """A quantization, None for none; the executor options that follow from it; and warnings about the choice."""

@@ -1,4 +1,4 @@
-"""Specs of values at compile time: the shape and dtype of a tensor, the value of a scalar."""
+"""Values of operands, and their specs at compile time: the shape and dtype of a tensor, the value of a scalar."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,26 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from engine.dtypes import Array, pnnx_name
-from engine.quantized import QuantizedTensor
+from engine.kernels.quantization import dequantize
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantizedTensor:
+    """Quantized tensor of real numbers: (value - zero_point) * scale.
+
+    Attributes:
+        values: int8, uint8 or int32; read-only by agreement, as every operand is.
+        scale: the scale.
+        zero_point: the integer of zero.
+    """
+
+    values: Array
+    scale: float
+    zero_point: int
+
+    def real(self) -> Array:
+        """Dequantize to float32."""
+        return dequantize(self.values, self.scale, self.zero_point)
 
 
 @dataclass(frozen=True, slots=True)

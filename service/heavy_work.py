@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import perf_counter, sleep
 
-from engine import short_switch_interval
+from engine.run.switch_interval import short_switch_interval
 
 LIGHT_TEXT_BYTES = 4 << 20
 """Most bytes of JSON or CSV, compressed or not, that any worker decodes."""

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 
-from engine import code_folder_in_use, release_file_pages
+from engine import code_folder_in_use
+from engine.compiler.memory.release import release_file_pages
 from service.errors import ListenError, ServiceError
 from service.http.route_threads import limit_route_threads
 from service.images.decoder import DECODER

@@ -14,7 +14,7 @@ from engine.calibration.shared_scales import scaled_operands, shared_scales
 from engine.dtypes import Array
 from engine.errors import InputError
 from engine.graph import RuntimeGraph
-from engine.ports import check_inputs
+from engine.model.ports import check_inputs
 from engine.precision import Precision
 from engine.quantization.scheme import Calibration, Quantization
 from engine.quantization.sidecar import SCALES

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from engine.int8_binding import LINEARS, may_be_int8
-from engine.operator import RuntimeOperator
+from engine.model.int8_binding import LINEARS, may_be_int8
+from engine.model.operator import RuntimeOperator
 from engine.quantization.scheme import Activation
 from engine.quantization.weights import MOST_TERMS
 

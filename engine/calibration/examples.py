@@ -10,7 +10,7 @@ import numpy as np
 from engine.check.archives import load_arrays
 from engine.dtypes import PNNX_COMPUTE, Array
 from engine.errors import InputError
-from engine.ports import Port
+from engine.model.ports import Port
 
 
 class Examples(Protocol):

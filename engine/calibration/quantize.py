@@ -16,7 +16,7 @@ from engine.calibration.report import figures_of, print_layers, print_outcome
 from engine.calibration.sensitivity import LayerReport, Sensitivity, choose_layers
 from engine.errors import InputError
 from engine.graph import RuntimeGraph
-from engine.ports import Port
+from engine.model.ports import Port
 from engine.precision import Precision
 from engine.quantization.figures import figures_document
 from engine.quantization.scheme import Quantization

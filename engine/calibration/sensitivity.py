@@ -14,7 +14,7 @@ from engine.dtypes import Array
 from engine.graph import RuntimeGraph
 from engine.quantization.figures import RunFigures
 from engine.quantization.scheme import Quantization
-from engine.trace import TraceLevel
+from engine.run.trace import TraceLevel
 
 _TIMED_RUNS = 7
 

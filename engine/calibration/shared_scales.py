@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from engine.calibration.candidates import Candidate
-from engine.operator import INPUT, RuntimeOperand, RuntimeOperator
+from engine.model.operator import INPUT, RuntimeOperand, RuntimeOperator
 from engine.quantization.scheme import Activation
 
 MOST_WIDENING = 2.0

@@ -16,10 +16,10 @@ from engine.compiler.program.trial import trial_inputs
 from engine.dtypes import Array
 from engine.errors import InputError, KuiperError
 from engine.graph import RuntimeGraph
-from engine.ports import check_inputs
+from engine.model.ports import check_inputs
 from engine.precision import Precision
 from engine.quantization.sidecar import read_sidecar
-from engine.verification import Verify
+from engine.run.verification import Verify
 
 GOOD, BAD, UNKNOWN = 0, 1, 2
 """Results of a check, and exit codes: the model runs and agrees; it does not; the shapes of its inputs are unknown."""

@@ -12,9 +12,9 @@ from engine.check.names import operands_named
 from engine.dtypes import Array
 from engine.errors import InputError
 from engine.graph import RuntimeGraph
-from engine.operator import RuntimeOperator
-from engine.ports import Inputs, check_inputs
-from engine.run import Run
+from engine.model.operator import RuntimeOperator
+from engine.model.ports import Inputs, check_inputs
+from engine.run.run import Run
 from engine.spec import TensorSpec, Value, arrays_in, tensor_spec
 
 REFERENCE, NUMPY = "the reference", "numpy"

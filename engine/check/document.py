@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.check.report import Report
-from engine.ports import Port
+from engine.model.ports import Port
 
 
 def describe_report(report: Report) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.check.decibels import decibels
 from engine.graph import RuntimeGraph
-from engine.ports import Inputs, check_inputs
+from engine.model.ports import Inputs, check_inputs
 from engine.precision import Precision
 from engine.spec import tensor_spec
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from engine.check.shapes import choose_shapes
 from engine.errors import LayerError, UnsupportedOperator, UnsupportedOperatorError
-from engine.footprint import Footprint
 from engine.graph import RuntimeGraph
-from engine.operator import RuntimeOperator
-from engine.plan import Plan
-from engine.ports import Port
+from engine.model.operator import RuntimeOperator
+from engine.model.ports import Port
+from engine.run.executor import Footprint
+from engine.run.plan import Plan
+from engine.run.verification import Refusal
 from engine.spec import TensorSpec
-from engine.verification import Refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.dtypes import PNNX_COMPUTE
 from engine.errors import InputError, describe_problem
-from engine.ports import Port
+from engine.model.ports import Port
 from engine.spec import TensorSpec
 
 CONFIG = "model.toml"

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine.arguments import Number
-from engine.checks import check_dtype, check_kind, check_min_rank
+from engine.binding.arguments import Number
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import activation as kernels
@@ -13,7 +13,7 @@ from engine.kernels.activation import activate
 from engine.kernels.axes import axis
 from engine.kernels.precision import to_float
 from engine.kernels.promotion import floating
-from engine.registry import layer
+from engine.layers.checks import check_dtype, check_kind, check_min_rank
 from engine.spec import TensorSpec
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.arguments import Ints
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.kernels.adaptive_pooling import (
     adaptive_avg_pool,
@@ -13,7 +14,6 @@ from engine.kernels.adaptive_pooling import (
     adaptive_shape,
 )
 from engine.kernels.batches import add_batch, spread
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 

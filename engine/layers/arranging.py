@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from engine.arguments import Ints
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, checked_shape
 from engine.kernels.strides import strided
-from engine.registry import layer
 from engine.spec import UNKNOWN, TensorSpec, Unknown
 
 

@@ -1,11 +1,11 @@
 """Scaled dot-product attention."""
 
-from engine.checks import broadcasts_to, check_dtype, check_kind, check_min_rank, check_size
+from engine.binding.registry import layer
 from engine.dtypes import Array, pnnx_name
 from engine.errors import ArgumentError
 from engine.kernels.attention import attend
 from engine.kernels.axes import broadcast
-from engine.registry import layer
+from engine.layers.checks import broadcasts_to, check_dtype, check_kind, check_min_rank, check_size
 from engine.spec import TensorSpec
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from engine.checks import check_dtype, check_kind, check_min_rank, check_rank, check_shape
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import normalization as kernels
-from engine.registry import layer
+from engine.layers.checks import check_dtype, check_kind, check_min_rank, check_rank, check_shape
 from engine.spec import TensorSpec
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from engine.arguments import DType, Number
+from engine.binding.arguments import DType, Number
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import broadcast
 from engine.kernels.casting import cast
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 

@@ -5,13 +5,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from engine.arguments import Operand
+from engine.binding.arguments import Operand
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.kernels.axes import broadcast
 from engine.kernels.elementwise import BINARY, UNARY
 from engine.kernels.promotion import scalar_dtype
 from engine.kernels.ufunc import Binary, Unary
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 SpecOperand: TypeAlias = TensorSpec | int | float | complex

@@ -2,18 +2,18 @@
 
 import math
 
-from engine.arguments import Ints
-from engine.checks import check_dtype, check_shape
+from engine.binding.arguments import Ints
+from engine.binding.padding_arguments import PADDING_MODES, padding_pairs
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import checked_shape
 from engine.kernels.batches import add_batch, spread
 from engine.kernels.convolution import convolution_shape, convolve
 from engine.kernels.padding import pad, padded_shape
-from engine.kernels.padding_arguments import PADDING_MODES, padding_pairs
 from engine.kernels.transposed_convolution import transposed_convolve, transposed_shape
 from engine.kernels.windows import Pairs
-from engine.registry import layer
+from engine.layers.checks import check_dtype, check_shape
 from engine.spec import TensorSpec
 
 

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 
-from engine.arguments import DType, Ints, Number
+from engine.binding.arguments import DType, Ints, Number
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import MAX_ELEMENTS, checked_shape
 from engine.kernels.casting import cast
 from engine.kernels.promotion import FLOAT32, result_type, scalar_dtype
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.activation import activate, sigmoid
 from engine.kernels.convolution import convolution_shape, convolve
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 _CONSTANT = re.compile(r"pnnx_\d+")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.checks import check_kind
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import broadcast
@@ -10,7 +10,7 @@ from engine.kernels.elementwise import BINARY
 from engine.kernels.precision import narrow, to_float
 from engine.kernels.promotion import Dtype, floating, result_type
 from engine.kernels.reductions import norm
-from engine.registry import layer
+from engine.layers.checks import check_kind
 from engine.spec import TensorSpec
 
 

@@ -1,7 +1,7 @@
 """Dropout of all kinds: the identity, as a model that is served is not being trained."""
 
+from engine.binding.registry import layer
 from engine.dtypes import Array
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 

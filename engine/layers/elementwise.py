@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from engine.arguments import Number, Operand
-from engine.checks import check_kind
+from engine.binding.arguments import Number, Operand
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import elementwise
@@ -16,7 +16,7 @@ from engine.kernels.axes import broadcast
 from engine.kernels.casting import cast
 from engine.kernels.elementwise import UNARY
 from engine.kernels.promotion import result_type
-from engine.registry import layer
+from engine.layers.checks import check_kind
 from engine.spec import TensorSpec
 
 SpecNumber: TypeAlias = TensorSpec | int | float | complex | bool

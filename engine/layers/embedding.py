@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from engine.checks import check_rank
+from engine.binding.registry import layer
 from engine.dtypes import Array, pnnx_name
 from engine.errors import ArgumentError
-from engine.registry import layer
+from engine.layers.checks import check_rank
 from engine.spec import TensorSpec
 
 

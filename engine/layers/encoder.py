@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.checks import check_dtype, check_kind, check_rank, check_shape
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.activation import activate, gelu, relu
@@ -17,7 +17,7 @@ from engine.kernels.matrix import linear
 from engine.kernels.multihead import Projections, multihead
 from engine.kernels.normalization import layer_norm
 from engine.kernels.precision import narrow, widen
-from engine.registry import layer
+from engine.layers.checks import check_dtype, check_kind, check_rank, check_shape
 from engine.spec import TensorSpec
 
 _QUERIES_BY_KEYS, _PADDING, _MERGED = range(3)

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine.arguments import Ints
-from engine.checks import check_kind
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axes, axis, reduced_shape
 from engine.kernels.ordering import ordered
 from engine.kernels.promotion import INT64
-from engine.registry import layer
+from engine.layers.checks import check_kind
 from engine.spec import TensorSpec
 
 

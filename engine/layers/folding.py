@@ -1,12 +1,12 @@
 """Windows of an image as columns, and back: unfold and fold."""
 
-from engine.arguments import Ints
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import checked_shape
 from engine.kernels.batches import add_batch, spread
 from engine.kernels.folding import fold, fold_shape, unfold, unfold_shape
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 _RANK = 2

@@ -14,14 +14,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from engine.arguments import Ints
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import fourier
 from engine.kernels.axes import axis, checked_shape
 from engine.kernels.casting import cast
 from engine.kernels.promotion import Dtype, floating
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 FourierRoutine: TypeAlias = Callable[..., Array]

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Number, Operand
-from engine.checks import check_kind
+from engine.binding.arguments import Number, Operand
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import elementwise
@@ -15,8 +15,8 @@ from engine.kernels.elementwise import BINARY
 from engine.kernels.functions import MORE_BINARY, MORE_UNARY
 from engine.kernels.precision import narrow, widen
 from engine.kernels.promotion import BOOL, FLOAT64, Dtype, floating, result_type
+from engine.layers.checks import check_kind
 from engine.layers.comparison import binary_layer, infer_binary, infer_unary, unary_layer
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 for _name, _unary in MORE_UNARY.items():

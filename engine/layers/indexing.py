@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Indices, Number
-from engine.checks import check_kind
+from engine.binding.arguments import Indices, Number
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.index_checks import check_fits, check_index, check_range
 from engine.kernels.axes import axis, broadcast
 from engine.kernels.casting import cast
-from engine.registry import layer
+from engine.layers.checks import check_fits, check_index, check_kind, check_range
 from engine.spec import UNKNOWN, TensorSpec, Unknown
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine.checks import check_dtype, check_kind, check_rank, check_shape
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.normalization import group_norm, scale_and_shift
-from engine.registry import layer
+from engine.layers.checks import check_dtype, check_kind, check_rank, check_shape
 from engine.spec import TensorSpec
 
 ShapeRule = Callable[..., TensorSpec]

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Ints
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis
 from engine.kernels.promotion import result_type
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 

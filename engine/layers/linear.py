@@ -1,10 +1,17 @@
 """Linear layers."""
 
-from engine.checks import broadcasts_to, check_dtype, check_kind, check_min_rank, check_rank, check_size
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import matrix as kernels
-from engine.registry import layer
+from engine.layers.checks import (
+    broadcasts_to,
+    check_dtype,
+    check_kind,
+    check_min_rank,
+    check_rank,
+    check_size,
+)
 from engine.spec import TensorSpec
 
 

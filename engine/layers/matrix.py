@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Number
-from engine.checks import broadcasts_to, check_dtype, check_kind, check_rank, check_size
+from engine.binding.arguments import Number
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import matrix as kernels
 from engine.kernels.einsum import einsum as contract
 from engine.kernels.einsum import parse, sizes_of
-from engine.registry import layer
+from engine.layers.checks import broadcasts_to, check_dtype, check_kind, check_rank, check_size
 from engine.spec import TensorSpec
 
 

@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Ints
-from engine.checks import check_kind, check_rank, check_shape, check_size
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
+from engine.binding.results import Results
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.attention import mask_bias
 from engine.kernels.attention_operands import Layout, OperandPlaces, place_operands
 from engine.kernels.multihead import Projections, multihead
 from engine.kernels.precision import narrow, widen
-from engine.registry import layer
-from engine.results import Results
+from engine.layers.checks import check_kind, check_rank, check_shape, check_size
 from engine.spec import TensorSpec
 
 _ALL = (0, 1, 2)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from engine.arguments import Ints
-from engine.checks import check_dtype, check_kind, check_min_rank, check_shape
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import normalization as kernels
@@ -11,7 +11,7 @@ from engine.kernels.axes import axes
 from engine.kernels.precision import narrow, widen
 from engine.kernels.promotion import Dtype, computing_dtype
 from engine.kernels.reductions import norm
-from engine.registry import layer
+from engine.layers.checks import check_dtype, check_kind, check_min_rank, check_shape
 from engine.spec import TensorSpec
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Ints
-from engine.checks import check_kind, check_rank
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, broadcast, checked_shape
 from engine.kernels.functions import MORE_UNARY
 from engine.kernels.ordering import ordered
 from engine.kernels.promotion import BOOL, INT64
+from engine.layers.checks import check_kind, check_rank
 from engine.layers.triangle import tril, triu
-from engine.registry import layer
 from engine.spec import UNKNOWN, TensorSpec, Unknown
 
 

@@ -6,12 +6,11 @@ from the end. Meanings: https://onnx.ai/onnx/operators/
 
 import numpy as np
 
-from engine.checks import check_min_rank
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.index_checks import check_index
 from engine.kernels.axes import axis as axis_of
-from engine.registry import layer
+from engine.layers.checks import check_index, check_min_rank
 from engine.spec import TensorSpec
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Strings
-from engine.checks import check_dtype, check_kind, check_rank, check_shape
+from engine.binding.arguments import Strings
+from engine.binding.registry import layer
+from engine.binding.results import Results
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import recurrent as kernels
 from engine.kernels.activation import sigmoid
 from engine.kernels.matrix import linear
-from engine.registry import layer
-from engine.results import Results
+from engine.layers.checks import check_dtype, check_kind, check_rank, check_shape
 from engine.spec import TensorSpec
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Operand
-from engine.checks import check_kind
+from engine.binding.arguments import Operand
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import ordering as kernels
 from engine.kernels.axes import axis
 from engine.kernels.promotion import INT64
-from engine.registry import layer
+from engine.layers.checks import check_kind
 from engine.spec import TensorSpec
 
 

@@ -1,12 +1,12 @@
 """Padding of the last axes: F.pad, and the modules of one mode and one number of spatial axes each."""
 
-from engine.arguments import Ints, Number
+from engine.binding.arguments import Ints, Number
+from engine.binding.padding_arguments import LAYER_MODES
+from engine.binding.registry import layer
 from engine.dtypes import Array, pnnx_name
 from engine.errors import ArgumentError
 from engine.kernels.batches import spread
 from engine.kernels.padding import pad, padded_shape
-from engine.kernels.padding_arguments import LAYER_MODES
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 

@@ -6,11 +6,11 @@ function here registers the layers of one number.
 
 import numpy as np
 
-from engine.arguments import Ints
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.kernels.batches import add_batch, spread
 from engine.kernels.pooling import avg_pool, lp_pool, max_pool, max_pool_with_indices, pool_shape
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 Windows = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]

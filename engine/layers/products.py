@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Ints, Number
-from engine.checks import check_dtype, check_kind, check_min_rank, check_rank, check_shape, check_size
+from engine.binding.arguments import Ints, Number
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import matrix as kernels
@@ -17,7 +17,14 @@ from engine.kernels.precision import narrow, widen
 from engine.kernels.promotion import result_type
 from engine.kernels.reductions import norm
 from engine.kernels.sums import total
-from engine.registry import layer
+from engine.layers.checks import (
+    check_dtype,
+    check_kind,
+    check_min_rank,
+    check_rank,
+    check_shape,
+    check_size,
+)
 from engine.spec import TensorSpec
 
 

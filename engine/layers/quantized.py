@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import DType
-from engine.checks import check_kind
+from engine.binding.arguments import DType
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis
 from engine.kernels.quantization import check_quantization, quantize
-from engine.quantized import QuantizedTensor
-from engine.registry import layer
-from engine.spec import QuantizedSpec, Spec, TensorSpec, tensor_spec
+from engine.layers.checks import check_kind
+from engine.spec import QuantizedSpec, QuantizedTensor, Spec, TensorSpec, tensor_spec
 
 _DTYPES: dict[str, DType] = {
     "torch.qint8": np.dtype(np.int8),

@@ -5,13 +5,12 @@ The exporter does not know these operators, and calls their arguments by number:
 
 import numpy as np
 
+from engine.binding.registry import layer
 from engine.errors import ArgumentError
 from engine.kernels.axes import broadcast
 from engine.kernels.elementwise import BINARY
 from engine.kernels.quantization import check_quantization, quantize
-from engine.quantized import QuantizedTensor
-from engine.registry import layer
-from engine.spec import QuantizedSpec, TensorSpec, spec_of
+from engine.spec import QuantizedSpec, QuantizedTensor, TensorSpec, spec_of
 
 
 def _infer(arg_0: TensorSpec, arg_1: TensorSpec, arg_2: float, arg_3: int) -> QuantizedSpec:

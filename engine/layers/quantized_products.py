@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Ints
-from engine.checks import check_shape
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.batches import spread
 from engine.kernels.convolution import convolution_shape, convolve
 from engine.kernels.matrix import linear
 from engine.kernels.quantization import check_quantization, requantize
-from engine.quantized import QuantizedTensor
-from engine.registry import layer
-from engine.spec import QuantizedSpec, Spec, TensorSpec, spec_of, tensor_spec
+from engine.layers.checks import check_shape
+from engine.spec import QuantizedSpec, QuantizedTensor, Spec, TensorSpec, spec_of, tensor_spec
 
 _SCALES = "weight.q_per_channel_scales"
 _ZERO_POINTS = "weight.q_per_channel_zero_points"

@@ -7,12 +7,12 @@ that PyTorch draws from the same seed: only their distribution is the same.
 
 import numpy as np
 
-from engine.arguments import DType, Ints
+from engine.binding.arguments import DType, Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import checked_shape
 from engine.kernels.promotion import FLOAT32
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.checks import check_dtype, check_kind, check_rank, check_shape, check_size
+from engine.binding.registry import layer
+from engine.binding.results import Results, Traits
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import recurrent as kernels
 from engine.kernels.precision import narrow, widen
-from engine.registry import layer
-from engine.results import Results, Traits
+from engine.layers.checks import check_dtype, check_kind, check_rank, check_shape, check_size
 from engine.spec import TensorSpec
 
 

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from engine.arguments import DType, Ints
-from engine.checks import check_kind
+from engine.binding.arguments import DType, Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import reductions, sums
 from engine.kernels.axes import axes, axis, reduced_shape
 from engine.kernels.casting import cast
 from engine.kernels.promotion import INT64, computing_dtype, floating
-from engine.registry import layer
+from engine.layers.checks import check_kind
 from engine.spec import TensorSpec
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from engine.arguments import Floats, Ints
+from engine.binding.arguments import Floats, Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.kernels.resampling import resample, resampled_shape
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 

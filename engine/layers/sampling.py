@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 
-from engine.arguments import Ints
-from engine.checks import check_dtype, check_kind, check_rank
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import checked_shape
 from engine.kernels.sampling import Planes, SampleTap, bring_inside, cubic_taps, linear_taps, nearest_taps
-from engine.registry import layer
+from engine.layers.checks import check_dtype, check_kind, check_rank
 from engine.spec import TensorSpec, tensor_spec
 
 _MODES = ("bilinear", "nearest", "bicubic")

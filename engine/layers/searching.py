@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from engine.arguments import Ints, Operand
-from engine.checks import check_kind, check_rank, check_shape
+from engine.binding.arguments import Ints, Operand
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import searching as kernels
 from engine.kernels.axes import axes, axis, reduced_shape
 from engine.kernels.promotion import BOOL, INT64
-from engine.registry import layer
+from engine.layers.checks import check_kind, check_rank, check_shape
 from engine.spec import UNKNOWN, TensorSpec, Unknown
 
 MAX_BINS = 2**28

@@ -5,11 +5,11 @@ All of them give views where numpy can; none of them copies an element that it n
 
 import numpy as np
 
-from engine.arguments import Ints
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axes, axis, completed_shape, expanded_shape
-from engine.registry import layer
 from engine.spec import TensorSpec
 
 

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Sequence
 
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.windows import require_positive
-from engine.registry import layer
 from engine.spec import TensorSpec, tensor_spec
 
 

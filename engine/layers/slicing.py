@@ -10,13 +10,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from engine.arguments import Ints, Strings
-from engine.checks import check_min_rank
+from engine.binding.arguments import Ints, Strings
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, broadcast, position
 from engine.kernels.casting import cast
-from engine.registry import layer
+from engine.layers.checks import check_min_rank
 from engine.spec import UNKNOWN, Spec, TensorSpec, tensor_specs
 
 INT_MAX = 2**31 - 1

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from engine.arguments import DType
-from engine.checks import check_kind, check_rank
+from engine.binding.arguments import DType
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.kernels import softmax as kernels
 from engine.kernels.axes import axis
 from engine.kernels.casting import cast
-from engine.registry import layer
+from engine.layers.checks import check_kind, check_rank
 from engine.spec import TensorSpec
 
 

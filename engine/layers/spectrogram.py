@@ -5,13 +5,13 @@ They are `stft` and `istft` of any number of waveforms, with padding, scaling an
 
 import numpy as np
 
-from engine.arguments import Number
-from engine.checks import check_kind, check_min_rank
+from engine.binding.arguments import Number
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.stft import root_energy
 from engine.layers import stft
-from engine.registry import layer
+from engine.layers.checks import check_kind, check_min_rank
 from engine.spec import TensorSpec
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Ints, Number
-from engine.checks import check_kind, check_min_rank
+from engine.binding.arguments import Ints, Number
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import reductions
@@ -14,7 +14,7 @@ from engine.kernels.casting import cast
 from engine.kernels.precision import narrow, widen
 from engine.kernels.promotion import INT64
 from engine.kernels.sums import total
-from engine.registry import layer
+from engine.layers.checks import check_kind, check_min_rank
 from engine.spec import TensorSpec
 
 

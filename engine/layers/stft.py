@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.checks import check_kind
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import stft as kernel
 from engine.kernels.axes import checked_shape
 from engine.kernels.casting import cast
 from engine.kernels.promotion import Dtype, promote
-from engine.registry import layer
+from engine.layers.checks import check_kind
 from engine.spec import TensorSpec
 
 PADDING = {"reflect": "reflect", "constant": "constant", "replicate": "edge", "circular": "wrap"}

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import BareWord, DType
+from engine.binding.arguments import BareWord, DType
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.expression import Expression
-from engine.registry import layer
 from engine.spec import Spec, TensorSpec, Value
 
 

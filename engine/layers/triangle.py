@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from engine.arguments import Number
-from engine.checks import check_min_rank, check_rank
+from engine.binding.arguments import Number
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, checked_shape
 from engine.kernels.casting import cast
 from engine.kernels.promotion import INT64
-from engine.registry import layer
+from engine.layers.checks import check_min_rank, check_rank
+from engine.layers.view_rules import by_views, view_layer
 from engine.spec import TensorSpec
-from engine.view_rules import by_views, view_layer
 
 
 def _infer_triangle(input: TensorSpec) -> TensorSpec:

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from engine.checks import check_kind
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, broadcast
 from engine.kernels.casting import cast
 from engine.kernels.promotion import result_type
-from engine.registry import layer
+from engine.layers.checks import check_kind
 from engine.spec import TensorSpec
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import Ints
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axes, axis, broadcast, checked_shape, expanded_shape
 from engine.kernels.promotion import result_type
 from engine.layers.joining import cat, infer_cat
-from engine.registry import layer
+from engine.layers.view_rules import view_layer
 from engine.spec import TensorSpec
-from engine.view_rules import view_layer
 
 
 def _transposed(input: Array) -> Array:

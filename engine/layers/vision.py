@@ -2,8 +2,8 @@
 
 import math
 
-from engine.arguments import Ints
-from engine.checks import check_dtype, check_kind, check_rank, check_shape
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import checked_shape
@@ -12,7 +12,7 @@ from engine.kernels.convolution import convolution_shape
 from engine.kernels.deformable import deformable_convolve
 from engine.kernels.regions import roi_align
 from engine.kernels.windows import require_positive
-from engine.registry import layer
+from engine.layers.checks import check_dtype, check_kind, check_rank, check_shape
 from engine.spec import TensorSpec, tensor_spec
 
 

@@ -20,8 +20,8 @@ from typing import Protocol
 import numpy as np
 
 from engine.errors import ArchiveError
-from engine.mapped_pages import checksum_of
 from engine.pnnx import zip_records as zr
+from engine.pnnx.mapped_pages import checksum_of
 from engine.pnnx.zip_directory import LONGEST_END, find_directory, find_end_record
 from engine.pnnx.zip_entries import Entry, read_entries
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from engine import watch_memory
+from engine.compiler.memory.memory_guard import watch_memory
 from service.commands.command_line import run_typed
 from service.commands.failure import exit_code_of
 from service.config.cgroups import memory_left, memory_limit

@@ -6,7 +6,8 @@ from functools import partial
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from engine import Array, KuiperError, RunStoppedError, StopSignal, TraceLevel, short_switch_interval
+from engine import Array, KuiperError, RunStoppedError, StopSignal, TraceLevel
+from engine.run.switch_interval import short_switch_interval
 from service.codec import Decoded
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel

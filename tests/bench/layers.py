@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from engine import RuntimeGraph, TraceLevel
-from engine.trace import LayerTrace, RunTrace
+from engine.run.trace import LayerTrace, RunTrace
 from tests.bench.models import ModelFiles
 from tests.bench.peak import peak_gflops
 from tests.bench.results import LayerTable, LayerTime

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from engine.trace import LayerTrace, OperandTrace, RunTrace
+from engine.run.trace import LayerTrace, OperandTrace, RunTrace
 from tests.bench.interleaving import FEWEST_ROUNDS, interleave
 from tests.bench.layers import layer_rows
 from tests.bench.loaded import MOST_CALLS, timed_calls

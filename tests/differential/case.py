@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.dtypes import PNNX_COMPUTE, Array
-from engine.operator import INPUT, OUTPUT
+from engine.model.operator import INPUT, OUTPUT
 from tests.engine.models import write_model
 
 Shape = tuple[int, ...]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from engine import pnnx, registry
-from engine.binding import BoundLayer
+from engine.binding.bound_layer import BoundLayer
 from engine.dtypes import PNNX_COMPUTE
 from engine.errors import GraphError
-from engine.operator import INPUT, OUTPUT
+from engine.model.operator import INPUT, OUTPUT
 from engine.pnnx.parameter import parse_value
 from engine.spec import Spec, TensorSpec
 from tests.differential.case import GraphCase, Line

@@ -23,7 +23,7 @@ from engine.calibration.calibrator import Calibrator
 from engine.calibration.examples import ArrayExamples
 from engine.compiler.selection import convolution, linear, matrix_product, transposed_convolution
 from engine.dtypes import Array
-from engine.int8_binding import CONVOLUTIONS, LINEARS
+from engine.model.int8_binding import CONVOLUTIONS, LINEARS
 from tests.differential.case import GraphCase, disturbed
 from tests.differential.comparison import Finding, Mode, Outcome, Tally, compiling_for, forward
 from tests.differential.layouts import LAYOUTS

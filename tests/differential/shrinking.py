@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from engine import KuiperError
-from engine.operator import INPUT, OUTPUT
+from engine.model.operator import INPUT, OUTPUT
 from engine.spec import TensorSpec
 from tests.differential.case import GraphCase, Line, Shape, spell
 from tests.differential.inference import infer_all

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine import KuiperError
-from engine.trace import TraceLevel
+from engine.run.trace import TraceLevel
 from tests.differential.comparison import compare, forward, opened
 from tests.differential.generator import random_case
 from tests.differential.modes import modes_of

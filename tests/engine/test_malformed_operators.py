@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine import KuiperError, LayerError, TensorSpec, registry
-from engine.boundary import at_operator
+from engine.binding.boundary import at_operator
 from engine.compiler.lowering import RULES, LoweringContext
 from engine.dtypes import Array
 from tests.engine.models import make_graph

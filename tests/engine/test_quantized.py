@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from engine import LayerError, ParameterError
+from engine.binding.requantization import first_of, to_real
 from engine.dtypes import Array
-from engine.quantized import QuantizedTensor
-from engine.requantization import first_of, to_real
-from engine.spec import QuantizedSpec, TensorSpec, arrays_in, spec_of, tensor_specs
-from engine.trace import TraceLevel, trace_operand
+from engine.run.trace import TraceLevel, trace_operand
+from engine.spec import QuantizedSpec, QuantizedTensor, TensorSpec, arrays_in, spec_of, tensor_specs
 from tests.engine.models import make_graph
 
 TENSOR = QuantizedTensor(np.array([[0, 10, 20], [30, 40, 255]], np.uint8), 0.5, 10)

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from engine import Layer, registry
-from engine.arguments import Argument
+from engine.binding.arguments import Argument
 from tests.golden.cases import families
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operators.md"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph
+from engine.binding.requantization import to_real
 from engine.dtypes import Array
-from engine.requantization import to_real
+from engine.run.trace import TraceLevel
 from engine.spec import TensorSpec, spec_of
-from engine.trace import TraceLevel
 from tests.cases import check_each
 from tests.golden.case import LayerCase
 from tests.golden.cases import families

@@ -7,12 +7,12 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from engine.arguments import Argument
-from engine.binding import BoundLayer
+from engine.binding.arguments import Argument
+from engine.binding.bound_layer import BoundLayer
+from engine.binding.registry import registry
 from engine.dtypes import TORCH_DTYPES, Array
 from engine.errors import KuiperError
 from engine.pnnx import Operator
-from engine.registry import registry
 from engine.spec import UNKNOWN, Spec, TensorSpec, spec_of
 
 NUMBERS = {"b": (0, 1), "i": (-4, 4), "u": (0, 4), "f": (-3, 3), "c": (-3, 3)}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.dtypes import Array
-from engine.quantized import QuantizedTensor
+from engine.spec import QuantizedTensor
 from tests.property.trial import arrays, attempt, few, ints, mostly, shapes
 
 SCALES = mostly(st.floats(1e-3, 10), st.sampled_from((0.0, -1.0, 1e-44, 1e300, float("nan"), float("inf"))))

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from engine import KuiperError, pnnx, registry
-from engine.binding import BoundLayer
+from engine.binding.bound_layer import BoundLayer
 from engine.dtypes import Array
 from engine.errors import LayerError
 from engine.spec import Value, arrays_in, is_known, spec_of

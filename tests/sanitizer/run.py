@@ -17,9 +17,9 @@ from engine.compiler.program.program import Program
 from engine.compiler.selection import KernelCall
 from engine.compiler.threads.segment import Segment
 from engine.dtypes import Array
-from engine.operator import OUTPUT
+from engine.model.operator import OUTPUT
+from engine.run.stop import StopSignal
 from engine.spec import TensorSpec, Value
-from engine.stop import StopSignal
 from tests.sanitizer.call import Order, Place, SanitizerError, run_call
 from tests.sanitizer.guard import WRITTEN
 from tests.sanitizer.shadow import Shadows, words

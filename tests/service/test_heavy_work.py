@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from engine.switch_interval import SHORT_SWITCH_INTERVAL
+from engine.run.switch_interval import SHORT_SWITCH_INTERVAL
 from service import heavy_work
 from service.codec.json_document import LARGE_BYTES, parse_document
 from service.codec.json_tensor import parse_data

@@ -21,7 +21,7 @@ from typing import BinaryIO
 
 from engine.compiler.emit.target import llvm_versions
 from engine.import_time import IMPORTED_NS
-from engine.mapped_pages import map_file
+from engine.pnnx.mapped_pages import map_file
 
 VARIABLE = "KUIPER_CACHE"
 """Environment variable that names the folder."""

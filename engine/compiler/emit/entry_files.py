@@ -14,7 +14,7 @@ from functools import lru_cache
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.packed_files import packed_files
 from engine.compiler.memory.alignment import ALIGNMENT
-from engine.mapped_pages import checksum_of, in_pieces
+from engine.pnnx.mapped_pages import checksum_of, in_pieces
 
 ENTRIES = ".entries"
 """Suffix of the cached files."""

@@ -3,7 +3,7 @@
 from engine.compiler.emit.code_store import code_key
 from engine.compiler.emit.packed_files import LEAST_BYTES, PackedFiles, digest_of, packed_files
 from engine.dtypes import Array
-from engine.mapped_pages import let_go
+from engine.pnnx.mapped_pages import let_go
 from engine.quantization.weights import QuantizedWeights, quantize_weights
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from engine import expression as source
-from engine.boundary import at_operator
-from engine.build_clock import UNLIMITED, BuildClock
+from engine.binding.boundary import at_operator
 from engine.compiler.graph import (
     EXACT,
     FLOAT,
@@ -34,8 +33,9 @@ from engine.compiler.lowering.context import OF_MASKS, READERS, constant_tensor,
 from engine.compiler.lowering.int8 import flowing, int8_contraction, may_be_rounded, rounded
 from engine.dtypes import Array
 from engine.errors import CompileError, KuiperError
-from engine.operator import OUTPUT
-from engine.plan import Plan, Step, is_engines, is_pure
+from engine.model.build_clock import UNLIMITED, BuildClock
+from engine.model.operator import OUTPUT
+from engine.run.plan import Plan, Step, is_engines, is_pure
 from engine.spec import Spec, TensorSpec, arrays_in, is_known, tensor_specs
 
 _OF_NUMBERS = ("torch.arange",)

@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.compiler.graph import EXACT, FLOAT, Bounds, Constant, Node, Tensor
 from engine.dtypes import Array
-from engine.plan import Step
+from engine.run.plan import Step
 from engine.spec import QuantizedSpec, Spec, TensorSpec
 
 OF_MASKS: Bounds = (-(1 << 11), 1 << 11)

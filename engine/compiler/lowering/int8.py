@@ -31,9 +31,9 @@ from engine.compiler.graph import (
     Upsample,
 )
 from engine.compiler.memory.view import Buffer, BufferKind, View, whole
-from engine.plan import Step
 from engine.quantization.layer import Int8Layer
 from engine.quantization.tensor_scale import TensorScale
+from engine.run.plan import Step
 
 Add = Callable[..., list[Tensor]]
 """Adds a node to the graph; returns its outputs, of the given shapes."""

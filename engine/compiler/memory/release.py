@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from engine.mapped_pages import let_go_of_all
+from engine.pnnx.mapped_pages import let_go_of_all
 
 _LIBRARY = "libllvmlite"
 _MAPS = Path("/proc/self/smaps")

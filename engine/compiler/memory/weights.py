@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from engine.compiler.memory.alignment import aligned
 from engine.dtypes import Array
-from engine.mapped_pages import let_go
+from engine.pnnx.mapped_pages import let_go
 
 _FETCHED_BYTES = 1 << 18
 """Bytes of weights from which on a thread of its own takes them sooner."""

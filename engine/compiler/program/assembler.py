@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from engine.boundary import at_operator
-from engine.build_clock import UNLIMITED, BuildClock
+from engine.binding.boundary import at_operator
 from engine.compiler.emit.jit import Code, cache
 from engine.compiler.emit.object_file import ObjectFile
 from engine.compiler.emit.target import Target
@@ -36,9 +35,10 @@ from engine.compiler.program.program_builder import ProgramBuilder
 from engine.compiler.selection import RULES, KernelCall, Selector, rounds_operands
 from engine.compiler.threads.runner import runner
 from engine.errors import CompileError
-from engine.operator import OUTPUT
-from engine.plan import Plan
+from engine.model.build_clock import UNLIMITED, BuildClock
+from engine.model.operator import OUTPUT
 from engine.precision import Precision
+from engine.run.plan import Plan
 
 
 def compile_plan(

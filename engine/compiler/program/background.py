@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from engine.switch_interval import short_switch_interval
+from engine.run.switch_interval import short_switch_interval
 
 _logger = logging.getLogger(__name__)
 _lock = threading.Lock()

@@ -8,8 +8,8 @@ from engine.compiler.memory.release import release_heap
 from engine.compiler.program.program import Program
 from engine.compiler.program.verification_cache import VerificationCache
 from engine.compiler.program.verifier import verify
-from engine.executor import InputSpecs
-from engine.verification import REFUSALS_KEPT, Refusal, Verification
+from engine.run.plan import InputSpecs
+from engine.run.verification import REFUSALS_KEPT, Refusal, Verification
 
 _logger = logging.getLogger(__name__)
 

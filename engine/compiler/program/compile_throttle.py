@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from engine.build_clock import BuildClock
+from engine.model.build_clock import BuildClock
 
 WAIT_FACTOR = 4.0
 """Maximum wait for runs, as a multiple of the compiler's own working time, so that compilation finishes."""

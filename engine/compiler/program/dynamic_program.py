@@ -8,7 +8,6 @@ each kernel's regions are checked against its arguments, and each tensor's shape
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from engine.build_clock import BuildClock
 from engine.compiler.emit.jit import Code, Kernel, general
 from engine.compiler.memory.region import RegionError, check_arguments
 from engine.compiler.memory.view import BufferKind, View
@@ -18,7 +17,8 @@ from engine.compiler.program.program import Program
 from engine.compiler.program.program_builder import ProgramBuilder
 from engine.compiler.selection import KernelCall, Selector
 from engine.errors import KuiperError
-from engine.plan import Plan
+from engine.model.build_clock import BuildClock
+from engine.run.plan import Plan
 from engine.spec import TensorSpec, tensor_specs
 
 SAMPLES = (7, 19, 37, 67, 11, 13, 17, 23, 5)

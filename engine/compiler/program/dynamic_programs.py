@@ -14,10 +14,10 @@ from engine.compiler.program.dynamic_program import DynamicProgram, PlanAt
 from engine.compiler.program.interpolation import MisfitError
 from engine.compiler.program.program import Program
 from engine.compiler.program.program_cache import InputKey, ProgramCache
-from engine.dynamic_axes import DynamicAxes
 from engine.errors import CompileError, KuiperError
-from engine.executor import InputSpecs, Planner
+from engine.model.dynamic_axes import DynamicAxes
 from engine.precision import Precision
+from engine.run.plan import InputSpecs, Planner
 from engine.spec import TensorSpec
 
 CHECKED = (2, 13, 40, 71)

@@ -18,11 +18,11 @@ from engine.compiler.threads.thread_team import run_alone
 from engine.compiler.threads.thread_team_pool import teams
 from engine.dtypes import Array
 from engine.errors import LayerError, stopped_before
-from engine.plan import Step, check_step
 from engine.quantization.tensor_scale import TensorScale
-from engine.run import StopCheck, as_tensors
+from engine.run.plan import Step, check_step
+from engine.run.run import StopCheck, as_tensors
+from engine.run.stop import StopSignal
 from engine.spec import Value, arrays_in
-from engine.stop import StopSignal
 
 StepTimes = dict[int, tuple[int, int]]
 """Step -> when it began and how long it took, in nanoseconds."""

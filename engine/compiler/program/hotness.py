@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from engine.executor import InputSpecs
+from engine.run.plan import InputSpecs
 
 MOST_SHAPES = 256
 """Maximum counted shapes (LRU): a client may send any number of them."""

@@ -14,7 +14,7 @@ from engine.compiler.threads.runner import runner
 from engine.compiler.threads.thread_team_pool import teams
 from engine.dtypes import Array
 from engine.errors import RunStoppedError, stopped_before
-from engine.stop import StopSignal
+from engine.run.stop import StopSignal
 
 _FLOAT32 = np.dtype(np.float32)
 

@@ -10,7 +10,7 @@ from engine.compiler.program.program import Program
 from engine.compiler.program.trial import trial_inputs
 from engine.dtypes import Array
 from engine.errors import KuiperError
-from engine.plan import MAX_RUN_BYTES
+from engine.run.plan import MAX_RUN_BYTES
 from engine.spec import TensorSpec, arrays_in
 
 _RUNS = 5

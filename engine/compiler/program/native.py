@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
-from engine.compilation import Compilation
 from engine.compiler.memory.memory_guard import compilation_lock
 from engine.compiler.program.compile_throttle import compile_throttle
 from engine.compiler.program.execution import NativeRun
@@ -15,18 +14,18 @@ from engine.compiler.program.programs import Programs
 from engine.compiler.program.tracing import Tracer
 from engine.dtypes import Array
 from engine.errors import RunStoppedError
-from engine.executor import Executor, InputSpecs, Planner, RunOptions
-from engine.footprint import Footprint
 from engine.precision import Precision
-from engine.run import Run, RunResult
+from engine.run.executor import Compilation, Executor, Footprint, RunOptions
+from engine.run.plan import InputSpecs, Planner
+from engine.run.run import Run, RunResult
+from engine.run.stop import StopSignal
+from engine.run.trace import TraceLevel
+from engine.run.verification import Verification
 from engine.spec import tensor_spec
-from engine.stop import StopSignal
-from engine.trace import TraceLevel
-from engine.verification import Verification
 
 
 class NativeExecutor:
-    """Runs the compiled programs of a graph; see `engine.executor.Executor`.
+    """Runs the compiled programs of a graph; see `engine.run.executor.Executor`.
 
     Args:
         programs: compiles, verifies and caches the programs.

@@ -15,8 +15,8 @@ from engine.compiler.graph import (
 )
 from engine.compiler.memory.view import View
 from engine.compiler.passes.storage import Copy
-from engine.plan import Plan
 from engine.quantization.tensor_scale import TensorScale
+from engine.run.plan import Plan
 
 BEFORE_ALL = -1
 """Moment of what is there before a program does anything: inputs and constants."""

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.binding.requantization import to_real
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.program import Program
 from engine.dtypes import Array
-from engine.operator import RuntimeOperator
-from engine.requantization import to_real
-from engine.run import RunResult
+from engine.model.operator import RuntimeOperator
+from engine.run.run import RunResult
+from engine.run.trace import OperandTrace, TraceLevel, trace_operand
 from engine.spec import Value
-from engine.trace import OperandTrace, TraceLevel, trace_operand
 
 
 @dataclass(frozen=True, slots=True)

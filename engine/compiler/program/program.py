@@ -13,9 +13,9 @@ from engine.compiler.program.observable import Observables
 from engine.compiler.program.patch import Patch
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
-from engine.footprint import Footprint
-from engine.plan import Plan
 from engine.precision import Precision
+from engine.run.executor import Footprint
+from engine.run.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -19,8 +19,8 @@ from engine.compiler.program.program import Program
 from engine.compiler.selection import KernelCall
 from engine.compiler.threads.segment import NativeStep, Segment
 from engine.errors import CompileError
-from engine.plan import MAX_RUN_BYTES, Plan
 from engine.precision import Precision
+from engine.run.plan import MAX_RUN_BYTES, Plan
 from engine.spec import TensorSpec
 
 MAX_ARENA_BYTES = 2 * MAX_RUN_BYTES

@@ -7,8 +7,6 @@ from time import perf_counter
 
 import numpy as np
 
-from engine.build_clock import BuildClock
-from engine.compilation import Compilation
 from engine.compiler.emit.packed_files import packed_files
 from engine.compiler.emit.target import host_target
 from engine.compiler.memory.block_pool import BlockPool
@@ -30,13 +28,14 @@ from engine.compiler.program.timed_out_shapes import TimedOutShapes
 from engine.compiler.program.verification_cache import VerificationCache
 from engine.compiler.selection import Selector
 from engine.dtypes import Array
-from engine.dynamic_axes import NO_DYNAMIC_AXES, DynamicAxes
 from engine.errors import BuildTimeoutError, CompileError
-from engine.executor import PROGRAMS_KEPT, InputSpecs, Planner
-from engine.plan import Plan
+from engine.model.build_clock import BuildClock
+from engine.model.dynamic_axes import NO_DYNAMIC_AXES, DynamicAxes
 from engine.precision import LOSS_TOLERATED, Precision
+from engine.run.executor import PROGRAMS_KEPT, Compilation
+from engine.run.plan import InputSpecs, Plan, Planner
+from engine.run.verification import Refusal, Verification
 from engine.spec import TensorSpec
-from engine.verification import Refusal, Verification
 
 NewClock = Callable[[], BuildClock]
 """Creates the clock of one compilation."""

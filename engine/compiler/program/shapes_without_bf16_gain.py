@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.build_clock import BuildClock
 from engine.compiler.program.assembler import assembling
 from engine.compiler.program.faults import FAULTS
 from engine.compiler.program.program_cache import InputKey
 from engine.compiler.selection import Selector
-from engine.plan import Plan
+from engine.model.build_clock import BuildClock
 from engine.precision import Precision
+from engine.run.plan import Plan
 
 _MOST_KNOWN = 512
 """Maximum cached inputs (LRU)."""

@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 
 from engine.errors import BuildTimeoutError
-from engine.executor import InputSpecs
+from engine.run.plan import InputSpecs
 
 
 class TimedOutShapes:

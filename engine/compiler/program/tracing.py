@@ -6,11 +6,11 @@ from typing import NamedTuple
 from engine.compiler.program.execution import NativeRun, StepTimes
 from engine.compiler.program.program import Program
 from engine.dtypes import pnnx_name
-from engine.operator import RuntimeOperand
-from engine.plan import Step
+from engine.model.operator import RuntimeOperand
 from engine.precision import Precision
+from engine.run.plan import Step
+from engine.run.trace import LayerTrace, OperandTrace, RunTrace, shares, trace_operand
 from engine.spec import Spec, TensorSpec, arrays_in
-from engine.trace import LayerTrace, OperandTrace, RunTrace, shares, trace_operand
 
 
 class _Row(NamedTuple):

@@ -17,7 +17,7 @@ from engine.compiler.memory.weights import PackedWeights
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.program import Program
 from engine.dtypes import Array
-from engine.plan import is_engines
+from engine.run.plan import is_engines
 from engine.spec import TensorSpec
 
 _AGREED = b"agreed with the reference implementation: "

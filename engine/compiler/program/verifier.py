@@ -20,13 +20,13 @@ from engine.compiler.program.trial import nudged, trial_inputs
 from engine.dtypes import Array
 from engine.errors import KuiperError
 from engine.kernels.rounded_operands import operands_rounded
-from engine.mapped_pages import let_go
-from engine.plan import MAX_RUN_BYTES, Step
+from engine.pnnx.mapped_pages import let_go
 from engine.precision import Precision
 from engine.quantization.tensor_scale import TensorScale
-from engine.run import Run
+from engine.run.plan import MAX_RUN_BYTES, Step
+from engine.run.run import Run
+from engine.run.verification import Refusal
 from engine.spec import TensorSpec, Value, arrays_in
-from engine.verification import Refusal
 
 TOLERANCE = 1e-4
 """Largest difference that counts as rounding, of the largest absolute value: Winograd's convolutions come to 1e-5."""

@@ -27,7 +27,7 @@ from engine.compiler.emit.routine import MachineWord, Routine
 from engine.compiler.emit.target import host_target
 from engine.compiler.emit.types import IRValue
 from engine.compiler.threads import libc
-from engine.stop import NEVER
+from engine.run.stop import NEVER
 
 # a row of a segment's table, in words
 FUNCTION, ARGUMENTS, CHUNKS, ROW_WORDS = 0, 1, 2, 3

@@ -23,7 +23,7 @@ from engine.compiler.threads.runner import (
 )
 from engine.compiler.threads.segment import Segment
 from engine.dtypes import Array
-from engine.stop import StopSignal
+from engine.run.stop import StopSignal
 
 _OWN_FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine.check.shapes import choose_shapes
 from engine.errors import InputError
-from engine.ports import Port
+from engine.model.ports import Port
 from engine.spec import TensorSpec
 
 IMAGE = Port("in", "0", (None, 3, None, None), "f32")

@@ -12,8 +12,8 @@ from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.program import Program
 from engine.compiler.selection import RULES
 from engine.dtypes import PNNX_COMPUTE, Array
-from engine.operator import OUTPUT
-from engine.plan import Plan
+from engine.model.operator import OUTPUT
+from engine.run.plan import Plan
 from engine.spec import TensorSpec
 from tests.engine import models
 

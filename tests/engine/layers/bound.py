@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.binding import BoundLayer
+from engine.binding.bound_layer import BoundLayer
+from engine.binding.registry import registry
 from engine.dtypes import Array
 from engine.pnnx import Operator
-from engine.registry import registry
 from engine.spec import TensorSpec
 
 

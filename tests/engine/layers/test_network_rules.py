@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from engine import LayerError
+from engine.binding.registry import registry
 from engine.pnnx import Attribute, Operator
-from engine.registry import registry
 from engine.spec import TensorSpec
 from tests.cases import check_each
 from tests.engine.layers.bound import bind, infer, spec
@@ -241,7 +241,7 @@ def attention(*operands: TensorSpec, outputs: int = 1, **params: Any) -> Any:
 
 
 def bind_with(kind: str, attributes: dict[str, Any], count: int, outputs: int, params: dict[str, Any]) -> Any:
-    from engine.binding import BoundLayer
+    from engine.binding.bound_layer import BoundLayer
 
     layer = registry.find(kind)
     assert layer is not None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine import LayerError
-from engine.registry import registry
+from engine.binding.registry import registry
 from engine.spec import UNKNOWN
 from tests.engine.layers.bound import bind, infer, longs, run, singles, spec
 

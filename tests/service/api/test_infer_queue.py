@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from engine import Array, RunResult, RuntimeGraph
-from engine.run import StopCheck
+from engine.run.run import StopCheck
 from service.api import inference as route
 from service.scheduling import dispatcher
 from service.scheduling.scheduling_policy import SchedulingPolicy

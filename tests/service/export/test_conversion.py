@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph
-from engine.model_folder import find_files
+from engine.model.model_folder import find_files
 from service.export import ExportError, export
 from service.export.opening import open_source, source_name
 from tests.service.export.stand_in import BIAS, WEIGHT, LinearSource, make_exporter, names_in, write_files

@@ -15,10 +15,10 @@ from engine.compiler.emit.entry_files import ENTRIES, EntryFiles
 from engine.compiler.memory.alignment import ALIGNMENT, address_of
 from engine.dtypes import Array
 from engine.errors import ArchiveError
-from engine.mapped_pages import let_go
 from engine.pnnx import archive
 from engine.pnnx.archive import read_archive
 from engine.pnnx.archive_writer import write_archive
+from engine.pnnx.mapped_pages import let_go
 
 NETWORK = Path(__file__).parents[3] / "golden" / "networks" / "data" / "resnet18" / "resnet18.pnnx.param"
 BIG: Array = np.random.default_rng(0).standard_normal(100_000).astype(np.float32)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.binding.registry import registry
 from engine.compiler.graph import Constant, Pointwise
 from engine.compiler.lowering import RULES
-from engine.registry import registry
 from tests.engine.compiler.plans import IMAGE, ROWS, conv, kinds_of, linear, lowered, work_of
 
 OUT = "pnnx.Output out 1 0 y"

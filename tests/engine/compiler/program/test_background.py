@@ -18,7 +18,7 @@ from engine.compiler.program.native import NativeExecutor
 from engine.compiler.program.program import Program
 from engine.compiler.program.program_cache import MOST_PROGRAMS, InputKey, ProgramCache
 from engine.dtypes import Array
-from engine.switch_interval import SHORT_SWITCH_INTERVAL
+from engine.run.switch_interval import SHORT_SWITCH_INTERVAL
 from tests.engine.compiler.background import wait_until_idle
 from tests.engine.compiler.plans import ROWS, linear, weights_of
 from tests.engine.models import write_model

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from engine import Activation, Quantization, RuntimeGraph, TraceLevel
-from engine.build_clock import UNLIMITED
 from engine.compiler.emit.target import Target, target_named
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program import dynamic_programs, programs
@@ -16,6 +15,7 @@ from engine.compiler.program.dynamic_program import DynamicProgram, dynamic_prog
 from engine.compiler.program.verifier import verify
 from engine.compiler.selection import Selector
 from engine.dtypes import Array
+from engine.model.build_clock import UNLIMITED
 from engine.precision import Precision
 from tests.engine.compiler.kernels.test_int8_convolution import every_arithmetic
 from tests.engine.compiler.program.test_background import settle

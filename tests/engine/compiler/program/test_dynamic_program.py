@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph, TensorSpec, TraceLevel
-from engine.build_clock import UNLIMITED
 from engine.compiler.emit.target import Target, host_target
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
@@ -21,7 +20,8 @@ from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
 from engine.compiler.selection import Selector, linear, matrix_product
 from engine.dtypes import Array
-from engine.plan import MAX_RUN_BYTES
+from engine.model.build_clock import UNLIMITED
+from engine.run.plan import MAX_RUN_BYTES
 from tests.bench.encoder import POSITIONS
 from tests.differential.rounding import always_rounding
 from tests.engine.compiler.harness import every_target

@@ -13,7 +13,7 @@ from engine import LayerError, RunStoppedError, RuntimeGraph, TraceLevel
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.dtypes import Array
-from engine.stop import StopSignal
+from engine.run.stop import StopSignal
 from tests.engine.compiler.plans import IMAGE, compiled, conv, weights_of
 from tests.engine.models import make_graph
 

@@ -20,7 +20,7 @@ from engine.compiler.program.kernel_run import KernelRun, kernel_run
 from engine.compiler.program.patch import row_by_row
 from engine.compiler.program.program import Program
 from engine.dtypes import Array
-from engine.stop import StopSignal
+from engine.run.stop import StopSignal
 from tests.engine.compiler.plans import IMAGE, compiled, conv, weights_of
 from tests.engine.models import make_graph
 

@@ -11,8 +11,8 @@ from engine.compiler.emit.target import host_target
 from engine.compiler.program.observation import Observation, observe
 from engine.dtypes import Array
 from engine.errors import RunStoppedError
+from engine.run.trace import RunTrace, TraceLevel
 from engine.spec import TensorSpec, Value
-from engine.trace import RunTrace, TraceLevel
 from tests.engine.compiler.plans import batch_norm, compiled, conv, weights_of
 from tests.engine.models import make_graph
 from tests.golden.network_data import NAMES, arrays, open_network

@@ -13,8 +13,8 @@ from engine.compiler.emit.jit import cache
 from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.programs import Programs
-from engine.executor import PROGRAMS_KEPT
-from engine.plan import Plan
+from engine.run.executor import PROGRAMS_KEPT
+from engine.run.plan import Plan
 from engine.spec import TensorSpec
 from tests.engine.compiler.plans import ROWS, conv, linear, plan_of, weights_of
 from tests.engine.models import make_graph

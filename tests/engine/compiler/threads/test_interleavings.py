@@ -17,7 +17,7 @@ from engine.compiler.threads.runner import (
     STATE,
     STATE_BITS,
 )
-from engine.stop import NEVER
+from engine.run.stop import NEVER
 from tests.engine.compiler.threads.interleaved import Machine, Turns
 
 pytestmark = pytest.mark.skipif(not libc.has_threads(), reason="there are no threads to call")

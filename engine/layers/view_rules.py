@@ -1,0 +1,44 @@
+"""Shape rules of layers that only view their inputs: they run the layer on arrays that take no memory."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from engine.binding.registry import LayerFunction, layer
+from engine.dtypes import Array
+from engine.spec import TensorSpec, spec_of
+
+
+def placeholder_array(spec: TensorSpec) -> Array:
+    """Return an array of a spec's shape and dtype that takes the memory of one element only."""
+    return np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
+
+
+def _to_array(value: Any) -> Any:
+    if isinstance(value, TensorSpec):
+        return placeholder_array(value)
+    return tuple(map(_to_array, value)) if isinstance(value, tuple | list) else value
+
+
+def _to_spec(value: Any) -> Any:
+    return list(map(spec_of, value)) if isinstance(value, list) else spec_of(value)
+
+
+def by_views(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the shape rule of a layer that returns views of its inputs."""
+
+    def infer(*operands: Any, **arguments: Any) -> Any:
+        named = {name: _to_array(value) for name, value in arguments.items()}
+        return _to_spec(forward(*map(_to_array, operands), **named))
+
+    return infer
+
+
+def view_layer(*type_names: str) -> Callable[[LayerFunction], LayerFunction]:
+    """Register a layer that only looks at its inputs in another way; its shape rule is itself on stand-ins."""
+
+    def register(function: LayerFunction) -> LayerFunction:
+        return layer(*type_names, infer=by_views(function))(function)
+
+    return register

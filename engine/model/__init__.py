@@ -1,0 +1,1 @@
+"""Model: the operators and operands of PNNX files, linked, ordered, and bound to their layers."""

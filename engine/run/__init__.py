@@ -1,0 +1,1 @@
+"""Runs: plans, the executor of the reference implementation, stop signals and traces."""
