@@ -1,5 +1,7 @@
 """Layers that put elements in other places: flip, roll, repeat, tile, repeat_interleave, as_strided."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from engine.binding.arguments import Ints
@@ -7,7 +9,6 @@ from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, checked_shape
-from engine.kernels.strides import strided
 from engine.spec import UNKNOWN, TensorSpec, Unknown
 
 
@@ -127,4 +128,41 @@ def _infer_as_strided(input: TensorSpec, size: Ints, stride: Ints, storage_offse
 @layer("torch.as_strided", infer=_infer_as_strided)
 def as_strided(input: Array, size: Ints, stride: Ints, storage_offset: int | None = None) -> Array:
     """Look at the memory that the tensor lies in with other sizes and strides, counted in elements."""
-    return strided(input, size, stride, storage_offset)
+    return _strided(input, size, stride, storage_offset)
+
+
+def _strided(x: Array, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Array:
+    """Return the view of the storage of `x` that `torch.as_strided` gives.
+
+    Args:
+        x: array of any shape; only where its memory lies matters.
+        size: shape of the view.
+        stride: distance between neighbours along each dimension, in elements, none of them negative.
+        offset: offset of the first element, in elements from the start of the storage; None starts where `x` does.
+
+    Raises:
+        ArgumentError: the view would reach outside the storage.
+    """
+    memory = _storage(x)
+    first = (_address(x) - _address(memory)) // x.itemsize if offset is None else offset
+    if 0 in size:
+        return np.empty(size, x.dtype)
+    last = first + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
+    if last >= memory.size:
+        raise ArgumentError(
+            "size", f"reaches element {last}", f"at most {memory.size - 1}, the last there is"
+        )
+    strides = [step * x.itemsize for step in stride]
+    return np.lib.stride_tricks.as_strided(memory[first:], size, strides, writeable=False)
+
+
+def _storage(x: Array) -> Array:
+    """Return the memory that `x` is a view of, as a vector in the order in which it lies."""
+    owner = x
+    while isinstance(owner.base, np.ndarray) and owner.base.dtype == x.dtype:
+        owner = owner.base
+    return owner.ravel("K")
+
+
+def _address(x: Array) -> int:
+    return int(x.__array_interface__["data"][0])

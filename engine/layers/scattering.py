@@ -4,6 +4,7 @@ The exporter knows none of these: they come under their ATen names, with their a
 Where several values go to one place, the last one stays, as in PyTorch on a CPU.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,20 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, broadcast
 from engine.kernels.casting import cast
-from engine.kernels.scattering import REDUCTIONS, along, combine, slices
 from engine.layers.checks import check_fits, check_index, check_kind, check_range
 from engine.spec import TensorSpec
+
+_IndexKey = tuple[Any, ...]
+"""An index of numpy."""
+_UFUNCS: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "mean": np.add,
+    "amax": np.maximum,
+    "amin": np.minimum,
+}
+_REDUCTIONS = tuple(_UFUNCS)
+"""Names of the ways to combine values, as PyTorch's scatter_reduce and index_reduce take them."""
 
 _NAMES = {"add": "sum", "multiply": "prod"}
 """Names of reductions in the older scatter."""
@@ -69,10 +81,10 @@ def _scattered(
     check_range(index, target.shape[place])
     values = _values(src, places, input)
     if reduction is not None:
-        result = combine(target, along(places, place), values, reduction, include_self=include_self)
+        result = _combine(target, _along(places, place), values, reduction, include_self=include_self)
     else:
         result = target.copy()
-        result[along(places, place)] = values
+        result[_along(places, place)] = values
     return result.reshape(input.shape)
 
 
@@ -86,7 +98,7 @@ def _values(src: Operand, places: Array, input: Array) -> Array:
 def _infer_scatter_reduce(
     input: TensorSpec, dim: int, index: TensorSpec, src: TensorSpec, reduce: str
 ) -> TensorSpec:
-    _check_reduction(reduce, REDUCTIONS)
+    _check_reduction(reduce, _REDUCTIONS)
     return _infer_scatter(input, dim, index, src, None)
 
 
@@ -115,7 +127,7 @@ def _placed(input: Array, dim: int, index: Array, source: Array) -> tuple[Array,
     target = np.atleast_1d(input)
     place = axis(dim, target.ndim)
     check_range(index, target.shape[place])
-    return target, slices(index.reshape(-1), place), np.atleast_1d(source)
+    return target, _slices(index.reshape(-1), place), np.atleast_1d(source)
 
 
 def _infer_index_add(
@@ -131,7 +143,7 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: Number
     """Give a copy of `input` with `source` times `alpha` added to the slices along `dim` that `index` names."""
     target, key, values = _placed(input, dim, index, source)
     scaled = values if alpha == 1 else values * cast(np.asarray(alpha), input.dtype)
-    return combine(target, key, scaled, "sum", include_self=True).reshape(input.shape)
+    return _combine(target, key, scaled, "sum", include_self=True).reshape(input.shape)
 
 
 @layer("aten::index_copy", infer=_infer_put_slices)
@@ -156,7 +168,7 @@ def index_reduce(
 ) -> Array:
     """Give a copy of `input` whose slices along `dim` are reduced with those that `index` sends to them."""
     target, key, values = _placed(input, dim, index, source)
-    return combine(target, key, values, reduce, include_self=include_self).reshape(input.shape)
+    return _combine(target, key, values, reduce, include_self=include_self).reshape(input.shape)
 
 
 def _infer_index_fill(
@@ -175,7 +187,7 @@ def index_fill(input: Array, dim: int, index: Array, value: Operand | bool) -> A
     result = np.atleast_1d(input).copy()
     place = axis(dim, result.ndim)
     counted = _from_front(index.reshape(-1), result.shape[place])
-    result[slices(counted, place)] = cast(np.asarray(value), input.dtype)
+    result[_slices(counted, place)] = cast(np.asarray(value), input.dtype)
     return result.reshape(input.shape)
 
 
@@ -265,3 +277,50 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
         raise ArgumentError("source", f"got {source.size} elements", f"at least {count}, as the mask holds")
     result[chosen] = source.reshape(-1)[:count]
     return result
+
+
+def _along(index: Array, axis: int) -> _IndexKey:
+    """Return the key of the elements that `index` names along an axis, at its own places in all others."""
+    key: list[Any] = list(np.indices(index.shape, sparse=True))
+    key[axis] = index
+    return tuple(key)
+
+
+def _slices(index: Array, axis: int) -> _IndexKey:
+    """Return the key of the whole slices that `index`, of one dimension, names along an axis."""
+    return (slice(None),) * axis + (index,)
+
+
+def _combine(target: Array, key: _IndexKey, values: Array, reduction: str, *, include_self: bool) -> Array:
+    """Return a copy of `target` in which the elements at `key` are reduced with the values that go there.
+
+    Args:
+        target: what is copied.
+        key: where the values go; the same place may come up several times.
+        values: in the dtype of `target`, in the shape that the key picks.
+        reduction: one of `REDUCTIONS`. The mean of integers is rounded down.
+        include_self: whether what is in `target` counts as one of the values.
+    """
+    result = target.copy()
+    if not include_self:
+        result[key] = _neutral(reduction, target.dtype)
+    _UFUNCS[reduction].at(result, key, values)
+    if reduction != "mean":
+        return result
+    counts = np.full(target.shape, int(include_self))
+    np.add.at(counts, key, 1)
+    divide: Callable[..., Array] = np.floor_divide if target.dtype.kind in "iu" else np.true_divide
+    divided: Array = divide(result, np.maximum(counts, 1).astype(target.dtype))
+    return divided
+
+
+def _neutral(reduction: str, dtype: np.dtype[Any]) -> Any:
+    """Return what changes no value that it is reduced with."""
+    if reduction in ("sum", "mean", "prod"):
+        return dtype.type(reduction == "prod")
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if reduction == "amax" else np.inf)
+    if dtype.kind == "b":
+        return dtype.type(reduction == "amin")
+    limits = np.iinfo(dtype)
+    return dtype.type(limits.min if reduction == "amax" else limits.max)

@@ -1,12 +1,13 @@
 """Search and counting layers under their ATen names: nonzero, searchsorted, bincount and similar."""
 
+from typing import Any
+
 import numpy as np
 
 from engine.binding.arguments import Ints, Operand
 from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels import searching as kernels
 from engine.kernels.axes import axes, axis, reduced_shape
 from engine.kernels.promotion import BOOL, INT64
 from engine.layers.checks import check_kind, check_rank, check_shape
@@ -99,7 +100,7 @@ def histc(input: Array, bins: int = 100, min: float = 0, max: float = 0) -> Arra
     """Count the values in bins of one width."""
     if min == max and not np.all(np.isfinite(input)):
         raise ArgumentError("input", "got NaN or infinity", "finite values, as no bounds are given")
-    return kernels.histogram(input, bins, min, max)
+    return _histogram(input, bins, min, max)
 
 
 def _infer_searchsorted(
@@ -133,7 +134,7 @@ def searchsorted(
 ) -> Array:
     """Find where values fit into sorted lines: before equal ones, or behind them with `right`."""
     lines = sorted_sequence if sorter is None else np.take_along_axis(sorted_sequence, sorter, -1)
-    places = kernels.search_sorted(lines, np.asarray(input), right=right or side == "right")
+    places = _search_sorted(lines, np.asarray(input), right=right or side == "right")
     return places.astype(np.int32 if out_int32 else np.int64, copy=False)
 
 
@@ -166,7 +167,7 @@ def unique(
 ) -> tuple[Array, Array, Array]:
     """Give the different values in order, where each element's is, and how many there are of each."""
     del sorted
-    return _chosen(kernels.unique(input), return_inverse, return_counts)
+    return _chosen(_unique_values(input), return_inverse, return_counts)
 
 
 @layer("aten::unique_consecutive", infer=_infer_unique)
@@ -176,7 +177,7 @@ def unique_consecutive(
     """Give one value for each run of equal elements, the run of each element, and how long each is."""
     if dim is not None and not (input.ndim == 1 and axis(dim, 1) == 0):
         raise ArgumentError("dim", f"got {dim}", "None, or the dimension of a vector")
-    return _chosen(kernels.runs(input), return_inverse, return_counts)
+    return _chosen(_runs(input), return_inverse, return_counts)
 
 
 def _infer_one_hot(input: TensorSpec, num_classes: int) -> TensorSpec | Unknown:
@@ -200,3 +201,66 @@ def one_hot(input: Array, num_classes: int = -1) -> Array:
     if input.size and (input.min() < 0 or input.max() >= classes):
         raise ArgumentError("input", f"got from {input.min()} to {input.max()}", f"from 0 to {classes - 1}")
     return np.asarray(input[..., np.newaxis] == np.arange(classes), np.int64)
+
+
+def _search_sorted(lines: Array, values: Array, *, right: bool) -> Array:
+    """Find where values would have to be put into sorted lines to keep them sorted.
+
+    Halves the range in every step as PyTorch does, so that lines with NaN, or not sorted, give the same places.
+
+    Args:
+        lines: (…, count), or (count) for all values.
+        values: (…, asked); any shape where `lines` has one dimension.
+        right: whether a value that is there already is passed.
+
+    Returns:
+        int64 places from 0 to count, in the shape of `values`.
+    """
+    low = np.zeros(values.shape, np.int64)
+    high = np.full(values.shape, lines.shape[-1])
+    while np.any(unresolved := low < high):
+        middle = (low + high) // 2
+        at = np.minimum(middle, max(lines.shape[-1] - 1, 0))
+        seen = lines[at] if lines.ndim == 1 else np.take_along_axis(lines, at, -1)
+        before = unresolved & ~(seen > values if right else seen >= values)
+        low = np.where(before, middle + 1, low)
+        high = np.where(unresolved & ~before, middle, high)
+    return low
+
+
+def _histogram(x: Array, bins: int, low: float, high: float) -> Array:
+    """Count values in `bins` of one width between two bounds, both included; equal bounds are those of the values.
+
+    Returns:
+        Counts in the dtype of `x`.
+    """
+    values = x.reshape(-1)
+    if low == high and values.size:
+        low, high = float(values.min()), float(values.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    inside = values[(values >= low) & (values <= high)]
+    edges = np.linspace(low, high, bins + 1).astype(x.dtype)
+    places = np.clip(np.searchsorted(edges, inside, "right") - 1, 0, bins - 1)
+    return np.bincount(places, minlength=bins).astype(x.dtype)
+
+
+def _unique_values(x: Array) -> tuple[Array, Array, Array]:
+    """Return the different values in order, where each element's is among them, and how many elements have it.
+
+    Every NaN is a value of its own.
+    """
+    values, places, counts = np.unique(
+        x.reshape(-1), return_inverse=True, return_counts=True, equal_nan=False
+    )
+    return values, places.reshape(x.shape), counts
+
+
+def _runs(x: Array) -> tuple[Array, Array, Array]:
+    """Return the value of each run of equal elements, the run of each element, and how long each run is."""
+    line = x.reshape(-1)
+    starts = np.ones(line.shape, np.bool_)
+    starts[1:] = line[1:] != line[:-1]
+    first: Any = np.flatnonzero(starts)
+    places = (np.cumsum(starts) - 1).reshape(x.shape)
+    return line[first], places, np.diff(np.append(first, line.size))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from engine.errors import ArgumentError
 from engine.kernels.extremes import lowest, max_over_positions, max_unpool, window_positions
-from engine.kernels.pooling import max_pool_with_indices
+from engine.layers.pooling import max_pool_with_indices
 
 
 def test_the_lowest_value_loses_every_comparison() -> None:

@@ -8,7 +8,7 @@ import pytest
 from engine.kernels import activation, matrix, normalization
 from engine.kernels.activation import ActivationKernel, activate
 from engine.kernels.attention import attend, attention_weights
-from engine.kernels.softmax import log_softmax, softmax
+from engine.layers.softmax import log_softmax, softmax
 
 RNG = np.random.default_rng(0)
 

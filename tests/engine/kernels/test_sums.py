@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from engine.dtypes import Array
-from engine.kernels.softmax import softmax
 from engine.kernels.sums import running, total
+from engine.layers.softmax import softmax
 from tests.engine.models import make_graph
 
 LONG = 40_000

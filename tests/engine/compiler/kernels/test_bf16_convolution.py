@@ -23,7 +23,7 @@ from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadd
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import bfloat16_bits, rounded_to_bfloat16
-from engine.kernels.transposed_convolution import transposed_convolve
+from engine.layers.convolution import transposed_convolve
 from tests.cases import check_each
 from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import Pair, convolved, numbers, output_size, strides

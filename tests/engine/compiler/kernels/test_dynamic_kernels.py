@@ -22,7 +22,7 @@ from engine.compiler.kernels.shapes import ConvShape, ImageStrides, MatrixShape
 from engine.compiler.kernels.softmax import SoftmaxKernel
 from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
 from engine.dtypes import Array
-from engine.kernels.softmax import softmax
+from engine.layers.softmax import softmax
 from tests.cases import check_each
 from tests.engine.compiler.harness import every_target, run
 

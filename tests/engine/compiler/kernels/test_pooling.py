@@ -13,7 +13,7 @@ from engine.compiler.kernels.pooling import Pooling, Window, cells
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.adaptive_pooling import adaptive_avg_pool, adaptive_max_pool
-from engine.kernels.pooling import avg_pool, max_pool
+from engine.layers.pooling import avg_pool, max_pool
 from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 
 CHANNELS = st.sampled_from([1, 3, 4, 16, 37, 64, 70])

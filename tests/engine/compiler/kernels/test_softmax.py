@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.softmax import SoftmaxKernel
-from engine.kernels.softmax import log_softmax, softmax
+from engine.layers.softmax import log_softmax, softmax
 from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import steps
 

@@ -15,7 +15,7 @@ from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.dtypes import Array
-from engine.kernels.transposed_convolution import transposed_convolve
+from engine.layers.convolution import transposed_convolve
 from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import numbers, strides
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import blocks
-from engine.kernels.pooling import avg_pool, lp_pool, max_pool, max_pool_with_indices, pool_shape
+from engine.layers.pooling import avg_pool, lp_pool, max_pool, max_pool_with_indices, pool_shape
 from tests.engine.kernels.cases import ALL, check_golden
 
 Pool = tuple[Array, list[int], list[int], list[int], list[int], bool]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import blocks
-from engine.kernels.transposed_convolution import transposed_convolve, transposed_shape
+from engine.layers.convolution import transposed_convolve, transposed_shape
 from tests.engine.kernels.cases import check_golden
 
 Call = tuple[Any, ...]

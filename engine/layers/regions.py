@@ -1,19 +1,61 @@
 """Pooling of regions of interest (`torchvision.ops.roi_align`)."""
 
+import math
+
 import numpy as np
 
+from engine.binding.arguments import Ints
+from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
+from engine.kernels.axes import checked_shape
+from engine.kernels.batches import spread
 from engine.kernels.sampling import Planes, SampleTap, linear_taps
+from engine.kernels.windows import require_positive
+from engine.layers.checks import check_dtype, check_kind, check_rank, check_shape
+from engine.spec import TensorSpec, tensor_spec
 
 MAX_GRID = 2**12
 """Maximum samples along one side of a cell: a region with more is treated as an error in its source."""
-
 _BLOCK_ELEMENTS = 2**17
 """Maximum samples of a block, over all channels: they stay in the second-level cache."""
 
 
-def roi_align(
+def _infer_regions(
+    input: TensorSpec,
+    rois: TensorSpec,
+    output_size: Ints,
+    spatial_scale: float,
+) -> TensorSpec:
+    check_kind("input", input, "f")
+    check_rank("input", input, 4)
+    check_dtype("rois", rois, input)
+    check_rank("rois", rois, 2)
+    check_shape("rois", rois, (rois.shape[0], 5))
+    if not math.isfinite(spatial_scale):
+        raise ArgumentError("spatial_scale", f"got {spatial_scale}", "a finite number")
+    rows, columns = spread("output_size", output_size, 2)
+    require_positive("output_size", min(rows, columns))
+    return input.with_shape(checked_shape((rois.shape[0], input.shape[1], rows, columns), "output_size"))
+
+
+@layer("torchvision.ops.RoIAlign", infer=_infer_regions)
+def align_regions(
+    input: Array,
+    rois: Array,
+    output_size: Ints,
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = -1,
+    aligned: bool = False,
+) -> Array:
+    """Pool regions (regions, 5) of (batch, channels, height, width) to `output_size` cells each."""
+    specs = tensor_spec(input), tensor_spec(rois)
+    shape = _infer_regions(*specs, output_size, spatial_scale).shape
+    rows, columns = shape[2:]
+    return _align(input, rois, (rows, columns), spatial_scale, sampling_ratio, aligned)
+
+
+def _align(
     input: Array,
     rois: Array,
     output_size: tuple[int, int],
