@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: the numpy routines that layers share. They do not depend on layers or graphs."""
+"""Arrays in, arrays out: numpy routines that layers and the compiler share. They do not depend on layers or graphs."""

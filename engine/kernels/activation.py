@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from engine.dtypes import Array
-from engine.kernels.precision import narrow, widen
+from engine.kernels.casting import narrow, widen
 from engine.kernels.special import erf
 
 ActivationKernel: TypeAlias = Callable[..., None]

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from engine.dtypes import Array
+from engine.kernels.casting import narrow, widen
 from engine.kernels.matrix import matmul
-from engine.kernels.precision import narrow, widen
 
 
 def attention_weights(

@@ -2,7 +2,14 @@
 
 Rounding is to nearest, ties to even. NaN stays NaN and infinities stay infinite; numbers beyond the largest bfloat16
 become that one, since an infinity would make NaN of sums that are finite in float32.
+
+A compiled program is compared with the reference implementation. Where its kernels round the operands of products, so
+do the layers that they are compared with: the two then differ by the order of float32 sums alone.
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -12,6 +19,7 @@ LARGEST = float(np.uint32(0x7F7F0000).view(np.float32))
 """The largest finite bfloat16."""
 UNIT_ROUNDOFF = 2.0**-8
 """Largest relative error of rounding to bfloat16 (within its normal range)."""
+_rounds: ContextVar[bool] = ContextVar("rounds", default=False)
 
 
 def bfloat16_bits(array: Array) -> Array:
@@ -32,3 +40,18 @@ def bfloat16_bits(array: Array) -> Array:
 def rounded_to_bfloat16(array: Array) -> Array:
     """Return float32 numbers rounded to bfloat16, as float32 in the same shape."""
     return (bfloat16_bits(array).astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+@contextmanager
+def operands_rounded(rounds: bool = True) -> Iterator[None]:
+    """Have the products of this thread round their float32 operands to bfloat16, or not."""
+    token = _rounds.set(rounds)
+    try:
+        yield
+    finally:
+        _rounds.reset(token)
+
+
+def operand(array: Array) -> Array:
+    """Return an operand of a product, rounded on request."""
+    return rounded_to_bfloat16(array) if _rounds.get() and array.dtype == np.float32 else array

@@ -13,9 +13,9 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.errors import ArgumentError
+from engine.kernels.bfloat16 import operand
 from engine.kernels.blocks import cache_blocks, column_buffer, columns_per_block
 from engine.kernels.padding import pad_constant
-from engine.kernels.rounded_operands import operand
 from engine.kernels.windows import (
     BlockIndex,
     Pairs,

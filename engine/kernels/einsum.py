@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.dtypes import Array
+from engine.kernels.casting import narrow, widen
 from engine.kernels.matrix import matmul
-from engine.kernels.precision import narrow, widen
 from engine.kernels.sums import total
 
 Labels = tuple[int, ...]

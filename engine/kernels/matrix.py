@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from engine.dtypes import Array
-from engine.kernels.precision import narrow, widen
+from engine.kernels.bfloat16 import operand
+from engine.kernels.casting import narrow, widen
 from engine.kernels.promotion import PythonScalar
-from engine.kernels.rounded_operands import operand
 
 
 def matmul(a: Array, b: Array) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.dtypes import Array
-from engine.kernels.precision import narrow, widen
+from engine.kernels.casting import narrow, widen
 from engine.kernels.sums import total
 
 

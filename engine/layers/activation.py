@@ -11,7 +11,7 @@ from engine.errors import ArgumentError
 from engine.kernels import activation as kernels
 from engine.kernels.activation import activate
 from engine.kernels.axes import axis
-from engine.kernels.precision import to_float
+from engine.kernels.casting import to_float
 from engine.kernels.promotion import floating
 from engine.layers.checks import check_dtype, check_kind, check_min_rank
 from engine.spec import TensorSpec

@@ -6,6 +6,7 @@ import numpy as np
 
 from engine.binding.arguments import Ints
 from engine.binding.registry import layer
+from engine.binding.spatial_arguments import add_batch, spread
 from engine.dtypes import Array
 from engine.kernels.adaptive_pooling import (
     adaptive_avg_pool,
@@ -13,7 +14,6 @@ from engine.kernels.adaptive_pooling import (
     adaptive_maxima,
     adaptive_shape,
 )
-from engine.kernels.batches import add_batch, spread
 from engine.spec import TensorSpec
 
 

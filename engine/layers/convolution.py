@@ -10,17 +10,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.binding.arguments import Ints
-from engine.binding.padding_arguments import PADDING_MODES, padding_pairs
 from engine.binding.registry import layer
+from engine.binding.spatial_arguments import PADDING_MODES, add_batch, padding_pairs, spread
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import checked_shape
-from engine.kernels.batches import add_batch, spread
+from engine.kernels.bfloat16 import operand
 from engine.kernels.blocks import cache_blocks, column_buffer, columns_per_block
 from engine.kernels.convolution import check_bias, convolution_shape, convolve
 from engine.kernels.folding import add_windows
 from engine.kernels.padding import pad, padded_shape
-from engine.kernels.rounded_operands import operand
 from engine.kernels.windows import Pairs, require_positive, require_rank, transposed_output_size
 from engine.layers.checks import check_dtype, check_shape
 from engine.spec import TensorSpec

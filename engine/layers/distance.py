@@ -6,8 +6,8 @@ from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import broadcast
+from engine.kernels.casting import narrow, to_float
 from engine.kernels.elementwise import BINARY
-from engine.kernels.precision import narrow, to_float
 from engine.kernels.promotion import Dtype, floating, result_type
 from engine.kernels.reductions import norm
 from engine.layers.checks import check_kind

@@ -13,10 +13,10 @@ from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.activation import activate, gelu, relu
+from engine.kernels.casting import narrow, widen
 from engine.kernels.matrix import linear
 from engine.kernels.multihead import Projections, multihead
 from engine.kernels.normalization import layer_norm
-from engine.kernels.precision import narrow, widen
 from engine.layers.checks import check_dtype, check_kind, check_rank, check_shape
 from engine.spec import TensorSpec
 

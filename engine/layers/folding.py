@@ -2,10 +2,10 @@
 
 from engine.binding.arguments import Ints
 from engine.binding.registry import layer
+from engine.binding.spatial_arguments import add_batch, spread
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import checked_shape
-from engine.kernels.batches import add_batch, spread
 from engine.kernels.folding import fold, fold_shape, unfold, unfold_shape
 from engine.spec import TensorSpec
 

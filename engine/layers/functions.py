@@ -10,10 +10,9 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import elementwise
 from engine.kernels.axes import broadcast
-from engine.kernels.casting import cast
+from engine.kernels.casting import cast, narrow, widen
 from engine.kernels.elementwise import BINARY
 from engine.kernels.functions import MORE_BINARY, MORE_UNARY
-from engine.kernels.precision import narrow, widen
 from engine.kernels.promotion import BOOL, FLOAT64, Dtype, floating, result_type
 from engine.layers.checks import check_kind
 from engine.layers.comparison import binary_layer, infer_binary, infer_unary, unary_layer

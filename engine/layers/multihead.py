@@ -11,8 +11,8 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.attention import mask_bias
 from engine.kernels.attention_operands import Layout, OperandPlaces, place_operands
+from engine.kernels.casting import narrow, widen
 from engine.kernels.multihead import Projections, multihead
-from engine.kernels.precision import narrow, widen
 from engine.layers.checks import check_kind, check_rank, check_shape, check_size
 from engine.spec import TensorSpec
 

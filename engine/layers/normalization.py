@@ -8,7 +8,7 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import normalization as kernels
 from engine.kernels.axes import axes
-from engine.kernels.precision import narrow, widen
+from engine.kernels.casting import narrow, widen
 from engine.kernels.promotion import Dtype, computing_dtype
 from engine.kernels.reductions import norm
 from engine.layers.checks import check_dtype, check_kind, check_min_rank, check_shape

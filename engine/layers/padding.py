@@ -1,11 +1,10 @@
 """Padding of the last axes: F.pad, and the modules of one mode and one number of spatial axes each."""
 
 from engine.binding.arguments import Ints, Number
-from engine.binding.padding_arguments import LAYER_MODES
 from engine.binding.registry import layer
+from engine.binding.spatial_arguments import LAYER_MODES, spread
 from engine.dtypes import Array, pnnx_name
 from engine.errors import ArgumentError
-from engine.kernels.batches import spread
 from engine.kernels.padding import pad, padded_shape
 from engine.spec import TensorSpec
 

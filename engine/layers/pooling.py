@@ -14,9 +14,9 @@ import numpy as np
 
 from engine.binding.arguments import Ints
 from engine.binding.registry import layer
+from engine.binding.spatial_arguments import add_batch, spread
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels.batches import add_batch, spread
 from engine.kernels.blocks import plane_blocks
 from engine.kernels.extremes import lowest, max_over_positions, window_positions
 from engine.kernels.padding import pad_constant

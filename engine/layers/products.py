@@ -12,8 +12,7 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import matrix as kernels
 from engine.kernels.axes import axis, broadcast, checked_shape
-from engine.kernels.casting import cast
-from engine.kernels.precision import narrow, widen
+from engine.kernels.casting import cast, narrow, widen
 from engine.kernels.promotion import result_type
 from engine.kernels.reductions import norm
 from engine.kernels.sums import total

@@ -12,9 +12,9 @@ import numpy as np
 
 from engine.binding.arguments import Ints
 from engine.binding.registry import layer
+from engine.binding.spatial_arguments import spread
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels.batches import spread
 from engine.kernels.convolution import convolution_shape, convolve
 from engine.kernels.matrix import linear
 from engine.kernels.quantization import check_quantization, requantize

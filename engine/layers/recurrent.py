@@ -10,7 +10,7 @@ from engine.binding.results import Results, Traits
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import recurrent as kernels
-from engine.kernels.precision import narrow, widen
+from engine.kernels.casting import narrow, widen
 from engine.layers.checks import check_dtype, check_kind, check_rank, check_shape, check_size
 from engine.spec import TensorSpec
 

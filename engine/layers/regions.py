@@ -6,10 +6,10 @@ import numpy as np
 
 from engine.binding.arguments import Ints
 from engine.binding.registry import layer
+from engine.binding.spatial_arguments import spread
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import checked_shape
-from engine.kernels.batches import spread
 from engine.kernels.sampling import Planes, SampleTap, linear_taps
 from engine.kernels.windows import require_positive
 from engine.layers.checks import check_dtype, check_kind, check_rank, check_shape

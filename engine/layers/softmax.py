@@ -6,8 +6,7 @@ from engine.binding.arguments import DType
 from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.kernels.axes import axis
-from engine.kernels.casting import cast
-from engine.kernels.precision import narrow, widen
+from engine.kernels.casting import cast, narrow, widen
 from engine.kernels.sums import total
 from engine.layers.checks import check_kind, check_rank
 from engine.spec import TensorSpec

@@ -10,8 +10,7 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import reductions
 from engine.kernels.axes import axes, axis, reduced_shape
-from engine.kernels.casting import cast
-from engine.kernels.precision import narrow, widen
+from engine.kernels.casting import cast, narrow, widen
 from engine.kernels.promotion import INT64
 from engine.kernels.sums import total
 from engine.layers.checks import check_kind, check_min_rank

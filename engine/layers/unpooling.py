@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from engine.binding.arguments import Ints
 from engine.binding.registry import layer
+from engine.binding.spatial_arguments import add_batch, spread
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import checked_shape
-from engine.kernels.batches import add_batch, spread
 from engine.kernels.extremes import max_unpool
 from engine.kernels.windows import require_positive
 from engine.spec import TensorSpec, tensor_spec

@@ -1,12 +1,11 @@
 """Convolutions, transposed convolutions and linear layers."""
 
-from engine.binding.padding_arguments import PADDING_MODES, padding_pairs
+from engine.binding.spatial_arguments import PADDING_MODES, padding_pairs, spread
 from engine.compiler.graph import Convolution, Linear, Node, Pad, Reshape, Tensor, TransposedConvolution
 from engine.compiler.lowering.context import LoweringContext, lowers, of_image
 from engine.compiler.lowering.looks import look
 from engine.compiler.memory.view import View
 from engine.dtypes import Array
-from engine.kernels.batches import spread
 from engine.kernels.windows import Pairs
 from engine.spec import TensorSpec
 

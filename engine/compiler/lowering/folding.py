@@ -4,11 +4,11 @@ from math import prod
 
 import numpy as np
 
+from engine.binding.spatial_arguments import spread
 from engine.compiler.graph import Node, Pad, Reshape, Tensor, TransposedConvolution
 from engine.compiler.lowering.context import LoweringContext, lowers
 from engine.compiler.lowering.looks import look
 from engine.compiler.memory.view import View
-from engine.kernels.batches import spread
 
 _NAMES = ("kernel_size", "dilation", "padding", "stride")
 

@@ -1,11 +1,10 @@
 """Padding of the last axes."""
 
-from engine.binding.padding_arguments import LAYER_MODES
+from engine.binding.spatial_arguments import LAYER_MODES, spread
 from engine.compiler.emit.pointwise import ZERO
 from engine.compiler.graph import Node, Pad
 from engine.compiler.lowering.context import LoweringContext, lowers
 from engine.compiler.lowering.pointwise import number
-from engine.kernels.batches import spread
 
 
 @lowers("F.pad")

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from engine.binding.spatial_arguments import spread
 from engine.compiler.graph import AdaptivePool, Node, Pool, Upsample
 from engine.compiler.lowering.context import LoweringContext, lowers, of_image
-from engine.kernels.batches import spread
 
 GIVES_PLACES = (
     *("nn.MaxPool1d", "F.max_pool1d", "nn.AdaptiveMaxPool1d", "F.adaptive_max_pool1d"),

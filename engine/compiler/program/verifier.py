@@ -19,7 +19,7 @@ from engine.compiler.program.program import Program
 from engine.compiler.program.trial import nudged, trial_inputs
 from engine.dtypes import Array
 from engine.errors import KuiperError
-from engine.kernels.rounded_operands import operands_rounded
+from engine.kernels.bfloat16 import operands_rounded
 from engine.pnnx.mapped_pages import let_go
 from engine.precision import Precision
 from engine.quantization.tensor_scale import TensorScale

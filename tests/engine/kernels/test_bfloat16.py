@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from engine.kernels.bfloat16 import LARGEST, UNIT_ROUNDOFF, bfloat16_bits, rounded_to_bfloat16
+from engine.kernels.bfloat16 import (
+    LARGEST,
+    UNIT_ROUNDOFF,
+    bfloat16_bits,
+    operands_rounded,
+    rounded_to_bfloat16,
+)
 from engine.kernels.matrix import matmul
-from engine.kernels.rounded_operands import operands_rounded
 
 CASES = [
     (0x3F800000, 0x3F80),  # 1

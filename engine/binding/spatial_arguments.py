@@ -1,10 +1,9 @@
-"""Padding parameters of files: names of modes, and sizes of a convolution's padding."""
+"""Arguments of spatial operators as files give them: values for all axes or one, inputs without a batch, padding."""
 
 from collections.abc import Sequence
 
 from engine.binding.arguments import Ints
 from engine.errors import ArgumentError
-from engine.kernels.batches import spread
 from engine.kernels.windows import Pairs
 
 PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
@@ -18,6 +17,33 @@ LAYER_MODES = {
     "CircularPad": "circular",
 }
 """Name of a padding layer, without its number of axes -> mode."""
+
+
+def spread(argument: str, values: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Return one value for each of `rank` spatial axes, a single value standing for all of them.
+
+    Raises:
+        ArgumentError: there are neither one nor `rank` values.
+    """
+    if len(values) == rank:
+        return tuple(values)
+    if len(values) == 1:
+        return tuple(values) * rank
+    raise ArgumentError(argument, f"got {tuple(values)}", f"one int or {rank}")
+
+
+def add_batch(shape: Sequence[int], rank: int) -> tuple[tuple[int, ...], bool]:
+    """Return (batch, channels, *spatial) of an input with or without its batch axis, and whether it lacked one.
+
+    Raises:
+        ArgumentError: the input has neither `rank + 2` nor `rank + 1` axes.
+    """
+    if len(shape) == rank + 2:
+        return tuple(shape), False
+    if len(shape) == rank + 1:
+        return (1, *shape), True
+    expected = f"{rank + 2}: (batch, channels, *spatial), or {rank + 1} without batch"
+    raise ArgumentError("input", f"has {len(shape)} axes", expected)
 
 
 def padding_pairs(
