@@ -187,12 +187,6 @@ def _own_name(type_name: str) -> str:
     return re.split(r"[.:]", type_name)[-1].replace("_", "").lower()
 
 
-registry = LayerRegistry()
-"""The registry that the engine's own layers are in."""
-layer = registry.layer
-"""Decorator that registers a layer of the engine."""
-
-
 @functools.lru_cache(maxsize=1024)  # a few shape rules serve most layers
 def only_named(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that takes any keyword arguments and passes on those that `function` names."""
@@ -214,3 +208,9 @@ def _names_of(function: Callable[..., Any]) -> frozenset[str] | None:
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
         return None
     return frozenset(p.name for p in parameters if p.kind is not inspect.Parameter.VAR_POSITIONAL)
+
+
+registry = LayerRegistry()
+"""The registry that the engine's own layers are in."""
+layer = registry.layer
+"""Decorator that registers a layer of the engine."""

@@ -14,6 +14,52 @@ _CYCLE_SHOWN = 12
 """Operators of a cycle that its error names."""
 
 
+@dataclass(frozen=True, slots=True)
+class LinkedGraph:
+    """Operators and operands that know each other.
+
+    Attributes:
+        operators: all operators, in file order.
+        operands: all operands by name.
+        order: all operators in the order in which they run.
+        inputs: the graph's inputs.
+        outputs: the graph's outputs.
+        leaving: names of the operands that the outputs are.
+    """
+
+    operators: Sequence[RuntimeOperator] = ()
+    operands: Mapping[str, RuntimeOperand] = field(default_factory=dict)
+    order: Sequence[RuntimeOperator] = ()
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    leaving: Sequence[str] = ()
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the operands that the inputs are."""
+        return [port.operand for port in self.inputs]
+
+
+def link_graph(graph: pnnx.Graph) -> LinkedGraph:
+    """Link the operators and operands of a file, and order them.
+
+    Raises:
+        GraphError: they do not link up, form a cycle, nest tuples without end, or are too long.
+    """
+    operators, operands = link(graph)
+    check_expression_length(operators)
+    order = breadth_first_order(operators)
+    check_nesting(order)
+    return LinkedGraph(
+        operators=operators,
+        operands=operands,
+        order=order,
+        inputs=input_ports(operators),
+        outputs=output_ports(operators),
+        leaving=[operand.name for op in operators if op.type == OUTPUT for operand in op.inputs],
+    )
+
+
 def link(graph: pnnx.Graph) -> tuple[list[RuntimeOperator], dict[str, RuntimeOperand]]:
     """Make runtime operators and operands of a PNNX graph and link them.
 
@@ -79,49 +125,3 @@ def _describe_cycle(stuck: Sequence[RuntimeOperator]) -> str:
     if len(names) > _CYCLE_SHOWN:
         names[_CYCLE_SHOWN // 2 : -_CYCLE_SHOWN // 2] = [f"… {len(names) - _CYCLE_SHOWN} more …"]
     return " -> ".join(names)
-
-
-@dataclass(frozen=True, slots=True)
-class LinkedGraph:
-    """Operators and operands that know each other.
-
-    Attributes:
-        operators: all operators, in file order.
-        operands: all operands by name.
-        order: all operators in the order in which they run.
-        inputs: the graph's inputs.
-        outputs: the graph's outputs.
-        leaving: names of the operands that the outputs are.
-    """
-
-    operators: Sequence[RuntimeOperator] = ()
-    operands: Mapping[str, RuntimeOperand] = field(default_factory=dict)
-    order: Sequence[RuntimeOperator] = ()
-    inputs: tuple[Port, ...] = ()
-    outputs: tuple[Port, ...] = ()
-    leaving: Sequence[str] = ()
-
-    @property
-    def input_names(self) -> list[str]:
-        """Names of the operands that the inputs are."""
-        return [port.operand for port in self.inputs]
-
-
-def link_graph(graph: pnnx.Graph) -> LinkedGraph:
-    """Link the operators and operands of a file, and order them.
-
-    Raises:
-        GraphError: they do not link up, form a cycle, nest tuples without end, or are too long.
-    """
-    operators, operands = link(graph)
-    check_expression_length(operators)
-    order = breadth_first_order(operators)
-    check_nesting(order)
-    return LinkedGraph(
-        operators=operators,
-        operands=operands,
-        order=order,
-        inputs=input_ports(operators),
-        outputs=output_ports(operators),
-        leaving=[operand.name for op in operators if op.type == OUTPUT for operand in op.inputs],
-    )
