@@ -92,5 +92,5 @@ class Lifecycle:
         self._accepted += 1
 
     def end_request(self) -> None:
-        """Note that an accepted request is answered or given up."""
+        """Note that an accepted request has its response or was aborted."""
         self._accepted -= 1

@@ -94,7 +94,7 @@ class GraphView(BaseModel):
 
 
 _COMPUTED_BY = (
-    "which backend computed it: native, the compiled program that serves requests, or numpy, a run of numpy layers; "
+    "the backend: native, the compiled program that serves requests, or numpy, the reference implementation; "
     "values that compiled kernels keep in registers are computed by numpy"
 )
 _OBSERVED = (

@@ -20,7 +20,7 @@ def show_quantization(
 ) -> QuantizationView:
     """Show what `kuiper quantize` wrote beside a model: which layers are computed in int8, what each gains and loses.
 
-    The file is read anew when it has changed. What is served changes when the model is loaded again.
+    The file is read again when it has changed. What is served changes when the model is loaded again.
     """
     services = services_of(request)
     model = services.repository.find(name, version)

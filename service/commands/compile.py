@@ -103,7 +103,7 @@ def compile_ahead(settings: Iterable[Settings], as_json: bool = False) -> int:
 
 
 def compile_modules(folders: Iterable[str]) -> None:
-    """Write Python's byte code beside its source, where that can be, even if Python is told to write none.
+    """Write Python's byte code beside its source where possible, even with PYTHONDONTWRITEBYTECODE.
 
     Without it, each start would compile half a thousand modules.
     """

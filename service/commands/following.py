@@ -1,4 +1,4 @@
-"""A run that is told operator by operator, while it goes on."""
+"""A run that logs each operator while it goes on."""
 
 import time
 
@@ -11,7 +11,7 @@ from service.commands.opening import RunInputs
 class _Follower:
     """Tells of each operator that it begins, and of the one before how long it took.
 
-    It is the stop check of a run of numpy layers, which is asked before each step of the plan.
+    It is the stop check of a run on the numpy backend, called before each step of the plan.
     """
 
     def __init__(self, graph: RuntimeGraph, inputs: RunInputs, out: Console) -> None:
@@ -52,7 +52,7 @@ class _Follower:
 
 
 def follow_run(graph: RuntimeGraph, inputs: RunInputs, out: Console) -> None:
-    """Run a graph of numpy layers, and log each operator as it runs.
+    """Run a graph on the numpy backend, and log each operator as it runs.
 
     Raises:
         LayerError: an operator fails; the log ends with it.

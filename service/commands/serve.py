@@ -94,7 +94,7 @@ def _supervise(settings: Settings) -> int:
 
 
 def _early_load(settings: Settings, is_told: bool) -> EarlyLoad | None:
-    """Begin to load models; not if keys or spans are set: what is wrong with them is told before anything else."""
+    """Begin to load models; not if keys or spans are set: their errors are reported before anything else."""
     keys = (settings.api_keys, settings.api_keys_file, settings.admin_keys, settings.admin_keys_file)
     if settings.otel != "off" or any(keys):
         return None

@@ -37,7 +37,7 @@ def run(
     runs: Annotated[int, typer.Option(min=1, help="Runs, of which the one of median time is shown.")] = 20,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Log each operator as it runs, as numpy layers, one after the other."),
+        typer.Option("--follow", help="Log each operator as it runs, on the numpy backend."),
     ] = False,
     chrome: Annotated[
         Path | None,

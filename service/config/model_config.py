@@ -47,7 +47,7 @@ a table of its own, which has its name, and is described where the task is.
     workers = 2                     # most of its runs side by side; default: all workers of the server
     threads = 1                     # threads inside one run; default: the server's setting, as for the next two
     queue_size = 64                 # requests that may wait for a worker; more are answered 503
-    timeout = 30.0                  # seconds until a request is given up; one may ask for less, not for more
+    timeout = 30.0                  # timeout of a request in seconds; a request may set less, not more
     default_priority = 1            # priority of requests that name none; 1 is served first
 
     [batching]                      # requests run together, if the graph is proved to take that

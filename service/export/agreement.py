@@ -56,7 +56,7 @@ class Expected:
             return self._mismatches(ours, wanted)
         unit = max(self.rounding, tolerance * self.scale / TIMES)
         share = max(self.share, tolerance / TIMES)
-        few = slice(0, 64)  # most pairs are told apart by a few of their elements
+        few = slice(0, 64)  # a few elements distinguish most pairs
         worst = 0.0
         for part in (few, slice(None)):
             worst = _worst(ours[part], wanted[part], self.scale, unit, share)
@@ -241,7 +241,7 @@ def compare(graph: RuntimeGraph, reference: Reference, tolerance: float = 0.0) -
     """Run a built graph on the inputs of a reference, and compare its tensors.
 
     Args:
-        graph: the graph; it computes with the numpy layers, which round as PyTorch does.
+        graph: the graph; it runs on the numpy backend, which rounds as PyTorch does.
         reference: what is right.
         tolerance: largest difference that is ignored, relative to the magnitude of the tensor.
 

@@ -93,7 +93,7 @@ def export(
 def _exported(
     source: Source, given: Sequence[InputSpec], scratch: Path, seconds: float, tolerance: float
 ) -> tuple[Translated, str]:
-    """Export a model; return what was made, and which dynamic dimensions had to be given up, as a sentence.
+    """Export a model; return what was made, and which dynamic dimensions had to become fixed, as a sentence.
 
     Dimensions that the user asked to be dynamic are; those that are so by default become fixed where that fails.
     """

@@ -71,7 +71,7 @@ def run_exporter(
 
     Args:
         model: the file; all that the exporter writes comes into its folder.
-        first: inputs, of which the exporter is told shapes and types.
+        first: inputs, whose shapes and types the exporter gets.
         second: others, whose differences are the open sizes; None for none.
         seconds: how long it may take.
 

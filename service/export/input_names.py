@@ -15,7 +15,7 @@ def name_inputs(param: Path, names: Sequence[str]) -> None:
     tell which is meant.
 
     Args:
-        param: the graph; it is written anew.
+        param: the graph; it is rewritten.
         names: what the source calls its inputs.
     """
     lines = param.read_text(encoding="utf-8").splitlines()

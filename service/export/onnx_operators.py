@@ -13,7 +13,7 @@ def translate_operators(param: Path) -> None:
     """Translate what can be translated in a graph.
 
     Args:
-        param: the graph; it is written anew.
+        param: the graph; it is rewritten.
     """
     lines = param.read_text(encoding="utf-8").splitlines()
     made = [*lines[:2], *(_translated(line) for line in lines[2:])]

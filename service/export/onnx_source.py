@@ -147,7 +147,7 @@ class OnnxSource(Source):
             if not declared.is_open[axis] and (given.is_open[axis] or given.shape[axis] != size):
                 raise ExportError(
                     f"{self.title}: input {declared.name!r} is {declared}, and --input says {given}; size {size} at "
-                    f"axis {axis} is fixed in the file: give {size}, or export the ONNX file anew with dynamic axes"
+                    f"axis {axis} is fixed in the file: give {size}, or export the ONNX file again with dynamic axes"
                 )
         return InputSpec(given.shape, given.is_open, declared.dtype, declared.name)
 

@@ -1,7 +1,7 @@
 """What a TorchScript module says of itself: its inputs, each tensor on the way, and the line that computes it.
 
 Names that PyTorch keeps to itself (`torch._C`) are used in this file alone; where one of them is gone, a model is
-exported all the same, and less is told about it.
+exported all the same, with a shorter report.
 """
 
 import re

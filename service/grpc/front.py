@@ -235,7 +235,7 @@ def client_of(peer: str) -> str:
 
 
 def explain(error: Exception, own_id: str) -> ServiceError:
-    """Return the error that a client is told; what is a fault of the server is logged.
+    """Return the error for the client; faults of the server are logged.
 
     Raises:
         Exception: the error itself, where gRPC has been told of the end of the call already.

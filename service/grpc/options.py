@@ -1,4 +1,4 @@
-"""What gRPC is told of the server's settings: limits, and TLS."""
+"""gRPC channel options from the server's settings: limits and TLS."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def channel_options(settings: Settings, *, is_shared: bool = False) -> list[tupl
         ("grpc.server.max_pending_requests", most_connections()),
         ("grpc.server.max_pending_requests_hard_limit", 2 * most_connections()),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
-        # by default it takes two hours until a client is given up that is gone without a word, or does not read
+        # by default a client that vanished or does not read is dropped after two hours
         ("grpc.keepalive_time_ms", silence),
         ("grpc.keepalive_timeout_ms", patience),
         ("grpc.http2.ping_timeout_ms", patience),  # the answer comes after all that is on its way already

@@ -40,7 +40,7 @@ def code_of(error: ServiceError) -> grpc.StatusCode:
 
 
 def details_of(error: ServiceError) -> str:
-    """Return the sentence that a client is told."""
+    """Return the message for the client."""
     text = error.message
     most = _MOST_TEXT if text.isascii() else _MOST_FOREIGN_TEXT
     return text if len(text) <= most else text[: most - 3] + "..."

@@ -113,7 +113,7 @@ class Streams:
     async def _write(self, rpc: Rpc, context: RequestContext, answers: _Answers) -> None:
         """Send the answers, each as soon as it is there and those before it are sent.
 
-        A message that is being sent is never given up: gRPC would not let the call be ended afterwards.
+        A message that is being sent is never aborted: gRPC would not let the call be ended afterwards.
 
         Raises:
             ServiceError: the stream is strict, and a request was refused.

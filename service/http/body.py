@@ -108,7 +108,7 @@ async def _read(request: Request, limits: Limits, padding: int) -> bytes:
 
 
 def _join(chunks: list[bytes]) -> bytes:
-    """Join chunks and drop them, without the interpreter's lock for most of the time."""
+    """Join chunks and drop them, without the GIL for most of the time."""
     joined = b"".join(chunks)
     chunks.clear()
     return joined

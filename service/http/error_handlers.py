@@ -41,7 +41,7 @@ def format_error(error: ServiceError, path: str) -> ServiceError:
 
 
 def internal_error(request_id: str) -> ServiceError:
-    """Return what a client is told of a fault of the server: nothing but where to find it in the log."""
+    """Return the message for a fault of the server: only where to find it in the log."""
     return ServiceError(
         500,
         "internal_error",

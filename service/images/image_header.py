@@ -26,7 +26,7 @@ _PART_BYTES = 512
 _MAX_JUNK = 1 << 12
 """Most bytes of a JPEG that belong to no segment."""
 _WINDOW = 1 << 20
-"""Bytes that are searched at a time, to release the interpreter's lock in between."""
+"""Bytes that are searched at a time, to yield the GIL in between."""
 
 _Part = TypeVar("_Part")
 

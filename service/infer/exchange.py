@@ -58,7 +58,7 @@ class InferExchange:
         limits: how much the request may ask for.
         received_ns: `perf_counter_ns` of the moment when the body was complete.
         client: who sent the request.
-        timeout: seconds after which the request is given up; None for the usual ones.
+        timeout: timeout of the request in seconds; None for the default.
         pictures: those of the body, once it is decoded; their bytes only where they are drawn on.
         spans: where the tokens of its texts lie, once it is decoded.
     """
@@ -260,7 +260,7 @@ def _parse_query(query: QueryParams, task: Task) -> Options:
 
 
 def _parse_timeout(text: str | None) -> float | None:
-    """Read the seconds after which a request is given up; None where it does not say.
+    """Read the timeout of a request in seconds; None where it has none.
 
     Raises:
         ServiceError: 422 `invalid_parameter`.

@@ -14,7 +14,7 @@ from service.inspection.variant import Variant
 from service.repository.loaded_model import LoadedModel
 
 TOLERANCE = 1e-3
-"""What `kuiper check` ignores if it is told nothing else."""
+"""Differences that `kuiper check` ignores by default."""
 _BYTES_AT_ONCE = 64 << 20
 """Most bytes of operands that are captured in one run; for more there are several runs."""
 _MOST_RUNS = 24

@@ -60,7 +60,7 @@ def build_variant(
     if not _are_same(graph.operators, other.operators):
         message = f"the files of model {model.name!r} have changed since it was loaded; load it again"
         raise ServiceError(409, "model_changed", message, {"model": model.name, "version": model.version})
-    label = f"{backend} layers" if backend is not None else f"precision {precision}"
+    label = f"backend {backend}" if backend is not None else f"precision {precision}"
     return Variant(f"{model.name}, version {model.version}, {label}", other)
 
 

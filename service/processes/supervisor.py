@@ -298,14 +298,12 @@ class Supervisor:
             try:
                 new = await self._start(is_told=is_told)
             except OSError as error:
-                _logger.error("restart given up: no process can be started: %s", error)  # noqa: TRY400
+                _logger.error("restart aborted: no process can be started: %s", error)  # noqa: TRY400
                 return False
             old = worker.process
             if not await new.until_ready():
                 await self._until_ended(new)
-                message = (
-                    "restart given up: the new process ended: %s; process %d and those after it serve on"
-                )
+                message = "restart aborted: the new process ended: %s; process %d and later ones keep serving"
                 _logger.error(message, new.ending, old.number)
                 return False
             worker.process = new

@@ -9,7 +9,7 @@ Step = Callable[[str], None]
 
 
 class LoadStoppedError(Exception):
-    """A load was given up before its next step, because the server shuts down."""
+    """A load was aborted before its next step, because the server shuts down."""
 
 
 def go_on(step: str) -> None:

@@ -320,7 +320,7 @@ def load_entries(
             if str(error) != told:
                 told = str(error)
                 _logger.warning("no models yet", extra={FIELDS: {"reason": told}})
-        # clients are told as well, who must not learn where the server keeps its files
+        # clients see it too, who must not learn where the server keeps its files
         shown = without_urls(told.replace(str(settings.models), settings.models.name))
         progress.wait(shown, min(settings.poll_seconds, _RETRY_SECONDS))
 

@@ -75,7 +75,7 @@ class WarmedUpView(BaseModel):
 
 
 class RefusalView(BaseModel):
-    """A compiled program that is not used; the numpy layers run in its place."""
+    """A compiled program that is not used; the reference (numpy) implementation runs in its place."""
 
     inputs: list[list[int]] = Field(description="shapes that the program was compiled for")
     operator: str | None = Field(description="operator at fault; null if the program could not be compiled")
@@ -88,7 +88,7 @@ class RefusalView(BaseModel):
 
 
 class VerificationView(BaseModel):
-    """How the results of compiled programs compare with those of the numpy layers."""
+    """How the results of compiled programs compare with those of the reference (numpy) implementation."""
 
     checked: int = Field(description="programs that were compared")
     recalled: int = Field(

@@ -38,7 +38,7 @@ class LoadOptions:
         max_batch_size: most rows of a run that serves several requests, unless the model's configuration says.
         threads: threads that each run uses, unless the model's configuration says.
         backend: what runs the layers; None for what the environment says.
-        verify: whether compiled programs are compared with the numpy layers before they are used.
+        verify: whether compiled programs are compared with the reference (numpy) implementation before they are used.
         precision: what kernels round the operands of products to, unless the model's configuration says.
     """
 

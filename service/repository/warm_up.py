@@ -30,7 +30,7 @@ class WarmUpResult:
 
     Attributes:
         shapes: one per input, in the order of the graph's inputs.
-        is_compiled: whether kernels were compiled; the numpy layers need none.
+        is_compiled: whether kernels were compiled; the numpy backend needs none.
         seconds: how long it took.
     """
 

@@ -177,7 +177,7 @@ class Server(uvicorn.Server):
         if not self.lifecycle.accepted:
             return True
         if len(self._signals) > 1 or monotonic() >= (self._drain_until or 0):
-            _logger.warning("drain is over: %d requests are given up", self.lifecycle.accepted)
+            _logger.warning("drain timeout: aborting %d requests", self.lifecycle.accepted)
             self.services.dispatcher.refuse_all(shutting_down())
             self.lifecycle.end_drain()
             return True
@@ -188,7 +188,7 @@ class Server(uvicorn.Server):
         cause = signal.Signals(self._signals[0]).name if self._signals else "request"
         doing = f"draining: {self.lifecycle.accepted} requests are being answered"
         if self.services.loaded is None:
-            doing = f"the loading of models is given up ({self.services.progress.state})"
+            doing = f"aborting the loading of models ({self.services.progress.state})"
         show_status("")
         is_heard = (
             self.services.process is None or self.lifecycle.accepted > 0

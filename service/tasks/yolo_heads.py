@@ -1,6 +1,6 @@
 """The outputs of YOLO networks: which head they are of, and the boxes that they stand for.
 
-A head is told from the shapes of the graph's outputs. What remains open, `model.toml` says; what contradicts it is
+The head type is inferred from the output shapes. What remains open, `model.toml` says; what contradicts it is
 refused when the model is loaded.
 
 | head | outputs | of a box |

@@ -135,9 +135,7 @@ def _bits(body: bytes | bytearray, encoding: str) -> int:
 def _inflate(body: bytes | bytearray, bits: int, limits: Limits) -> bytearray:
     """Decompress a body in steps of bounded input and output: zlib copies the rest of its input at each step."""
     unpacker = zlib.decompressobj(bits)
-    result = (
-        bytearray()
-    )  # to join chunks at the end would take twice the memory, and hold the interpreter's lock
+    result = bytearray()  # to join chunks at the end would take twice the memory, and hold the GIL
     for start in range(0, len(body), _STEP):
         rest: bytes | memoryview = memoryview(body)[start : start + _STEP]
         while not unpacker.eof:

@@ -42,7 +42,7 @@ _SCHEDULING = (b'"timeout"', b'"priority"')
 _MOST_QUOTES = 1000
 _HEADER = HEADER.lower().encode()
 _WINDOW = 1 << 20
-"""Bytes that are searched at a time, to release the interpreter's lock in between."""
+"""Bytes that are searched at a time, to yield the GIL in between."""
 
 
 class V2Exchange:
@@ -220,7 +220,7 @@ class V2Exchange:
         try:
             return self._decode()
         except HeavyWorkError:
-            self._body = packed  # others begin anew
+            self._body = packed  # others start again
             raise
 
     def _decode(self) -> Decoded:

@@ -12,7 +12,7 @@ const MEDIA = { auto: SYSTEM, light: "not all", dark: "all" };
 const SIGNS = { auto: "◐", light: "☀", dark: "☾" };
 
 /**
- * What was chosen before; null also where the browser is told to keep nothing.
+ * What was chosen before; null also where the browser stores nothing.
  * @returns {string|null}
  */
 function storedTheme() {
@@ -57,7 +57,7 @@ export function themeSwitch() {
     button.title = text;
     tell();
   }
-  /** Have canvases drawn anew. */
+  /** Draw canvases again. */
   function tell() {
     dispatchEvent(new Event("themechange"));
   }

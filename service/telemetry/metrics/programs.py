@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 
 class ProgramMetrics:
-    """`kuiper_program_compiled`, `kuiper_program_waiting`, `kuiper_program_not_worth`."""
+    """`kuiper_program_compiled`, `kuiper_program_waiting`, `kuiper_program_shapes_not_compiled`."""
 
     def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the counter and the gauges of all loaded models."""
         compiled = prometheus.CounterMetricFamily(
             "kuiper_program_compiled",
-            "programs that were compiled, at load and beside requests",
+            "programs compiled, at load and in the background",
             labels=MODEL_LABELS,
         )
         waiting = prometheus.GaugeMetricFamily(
             "kuiper_program_waiting",
-            "shapes of requests that are worth a program, and wait for the compiler or for a place in memory",
+            "shapes of requests waiting for the compiler or for memory",
             labels=MODEL_LABELS,
         )
-        not_worth = prometheus.GaugeMetricFamily(
-            "kuiper_program_not_worth",
+        not_compiled = prometheus.GaugeMetricFamily(
+            "kuiper_program_shapes_not_compiled",
             "shapes of recent requests that were too seldom or too quick in numpy for a program to be compiled",
             labels=MODEL_LABELS,
         )
         for model in snapshot.models:
             compiled.add_metric(model.labels, model.compilation.compiled)
             waiting.add_metric(model.labels, model.compilation.waiting)
-            not_worth.add_metric(model.labels, model.compilation.not_compiled)
-        yield from (compiled, waiting, not_worth)
+            not_compiled.add_metric(model.labels, model.compilation.not_compiled)
+        yield from (compiled, waiting, not_compiled)

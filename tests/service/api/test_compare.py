@@ -62,7 +62,7 @@ async def test_compiled_kernels_agree_with_numpy(client: AsyncClient) -> None:
     shown = await compare(client, "model=digits&with_backend=numpy", content=SEVEN)
     assert (shown.first, shown.agree) == (None, True)
     assert shown.compared > 3
-    assert shown.right.label == "digits, version 1, numpy layers"
+    assert shown.right.label == "digits, version 1, backend numpy"
     for operator in shown.operators:
         assert operator.left_ms is not None
         assert operator.right_ms is not None

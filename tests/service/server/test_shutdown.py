@@ -118,7 +118,9 @@ def test_server_whose_models_are_being_loaded_ends_at_once(models: Path, number:
         )  # the server takes signals itself by now
         server.process.send_signal(number)
         assert server.exit_code() == 0
-    told = f"stopping on {number.name}, the loading of models is given up (0 of 1 models, compiling blocking [1])"
+    told = (
+        f"stopping on {number.name}, aborting the loading of models (0 of 1 models, compiling blocking [1])"
+    )
     assert server.lines[-1].endswith(told)
 
 

@@ -145,7 +145,7 @@ def test_state_of_the_server_is_read_when_it_is_asked_for() -> None:
     assert samples[of_digits("kuiper_program_refused_total")] == 2
     assert samples[of_digits("kuiper_program_compiled_total")] == 7
     assert samples[of_digits("kuiper_program_waiting")] == 5
-    assert samples[of_digits("kuiper_program_not_worth")] == 4
+    assert samples[of_digits("kuiper_program_shapes_not_compiled")] == 4
     assert samples[of_digits("kuiper_model_layers", precision="f32")] == 1
     assert samples[of_digits("kuiper_model_layers", precision="bf16")] == 2
     assert samples[labelled("kuiper_workers")] == 2

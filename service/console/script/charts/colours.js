@@ -1,5 +1,5 @@
 /**
- * Colours of data. Hues are Okabe and Ito's, scales grow steadily in lightness: both are told apart by colour-blind people.
+ * Colours of data. Hues are Okabe and Ito's, scales grow steadily in lightness: colour-blind people can distinguish both.
  * @module
  */
 

@@ -34,7 +34,7 @@ export const MEASURES = [
   { name: "bytes", title: "Bytes moved", help: "Bytes of inputs, attributes and outputs.", sum: (layers) => total(layers, (layer) => layer.bytes), write: format.bytes },
   { name: "precision", title: "Precision", help: "What the operands of products were rounded to.", kind: (layers) => one(layers.map(({ precision }) => precision)) },
   { name: "backend", title: "Backend", help: "native: a compiled kernel; numpy: numpy’s layers; folded: computed before the run.", kind: (layers) => one(layers.map(({ backend }) => backend)) },
-  { name: "loss", title: "Numerical difference", help: "Largest difference from the numpy layers, relative to the largest value. The Compare page tells more.", sum: () => null,
+  { name: "loss", title: "Numerical difference", help: "Largest difference from the reference (numpy) implementation, relative to the largest value. The Compare page shows more.", sum: () => null,
     write: (value) => value.toExponential(1) },
 ];
 
