@@ -13,10 +13,10 @@ _HEAD = (
     "attack",
     "size",
     "sent",
-    "RSS at rest / peak / after, MB",
-    "livez p50 / p99, ms",
-    "honest p99 idle / attacked, ms",
-    "attacker got",
+    "RSS idle/peak/after, MB",
+    "livez p50/p99, ms",
+    "honest p99 idle/attacked, ms",
+    "responses",
     "exceeds",
 )
 
@@ -27,8 +27,8 @@ def page(report: AttackReport) -> str:
     exceeded = [result for result in report.results if result.excesses or result.faults]
     count = f"{len(exceeded) or 'None'} of {len(report.results)} attacks exceeded a limit"
     introduction = (
-        f"Sizes: {report.scale}. {machine['processor']}, {machine['cores']} cores, which the server shares with the "
-        f"attacker and the honest clients, on {report.date} ({machine['versions']}). {count}."
+        f"Sizes: {report.scale}. {machine['processor']}, {machine['cores']} cores, shared by server, attacker and "
+        f"honest clients; {report.date} ({machine['versions'].partition(',')[0]}). {count}."
     )
     return f"{introduction}\n\n{markdown(report.results)}"
 
@@ -40,15 +40,15 @@ def markdown(results: Sequence[AttackResult]) -> str:
 
 
 def _row(of: AttackResult) -> tuple[str, ...]:
-    memory = " / ".join(f"{size / 1e6:.0f}" for size in (of.rest, of.peak, of.after))
-    replies = ", ".join(f"{count:,} x {reply}" for reply, count in of.replies.items()) or "nothing"
+    memory = "/".join(f"{size / 1e6:.0f}" for size in (of.rest, of.peak, of.after))
+    replies = ", ".join(f"{count:,}x {reply}" for reply, count in of.replies.items()) or "nothing"
     return (
         of.attack,
         f"{of.size:,} {of.unit}",
         _bytes(of.sent),
         memory,
-        f"{_milliseconds(of.livez.p50)} / {_milliseconds(of.livez.p99)}",
-        f"{_milliseconds(of.idle.p99)} / {_milliseconds(of.honest.p99)}" + _refused(of.honest),
+        f"{_milliseconds(of.livez.p50)}/{_milliseconds(of.livez.p99)}",
+        f"{_milliseconds(of.idle.p99)}/{_milliseconds(of.honest.p99)}" + _refused(of.honest),
         replies,
         "; ".join((*of.faults, *of.excesses)) or "-",
     )

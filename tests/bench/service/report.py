@@ -4,7 +4,7 @@ Run: python -m tests.bench.service.report [--from FILE]     (prints the tables o
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.report import table
@@ -20,7 +20,7 @@ from tests.bench.service.results import (
     StartResult,
     from_json,
 )
-from tests.bench.service.speedup import FORM, MODEL, speedups
+from tests.bench.service.speedup import FORM, MODEL
 
 ANSWERS = {"means": "3 numbers", "same": "150,528 numbers"}
 """The model whose overhead is measured -> what it answers."""
@@ -29,18 +29,18 @@ COMPARED = (OURS_TWICE, "Triton", "FastAPI", "LitServe", "MLServer")
 """Beginnings of the names of what one process of this server is compared with."""
 FIGURES = {"rate": "requests/s", "p50": "median, ms"}
 """What leads compare -> its name and unit."""
+_STARTS = ("ready, s", "memory, MB")
 
 
 def tables(report: ServiceReport) -> str:
-    """Return all that documentation shows of a report: what it ran on, loads, speedups, starts and overheads."""
+    """Return all that documentation shows of a report: what it ran on, loads, leads, starts and overheads."""
     parts = (
         introduction(report),
         loads_table(report.loads),
         absence_line(report.loads),
-        speedups_line(report),
         leads_part(report.leads),
         starts_table(report.starts),
-        "What the service adds to a run, at the median of requests one after another:",
+        "Overhead of the service, median of sequential requests:",
         overheads_table(report.overheads),
     )
     return "\n\n".join(part for part in parts if part)
@@ -51,43 +51,31 @@ def introduction(report: ServiceReport) -> str:
     machine = report.machine
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     return (
-        "Requests per second; in brackets the median and the 99th percentile of their milliseconds. "
-        f"{report.seconds} s for each figure, on {machine['processor']}, {machine['cores']} cores, which the servers "
-        f"share with the load generator, on {report.date} ({machine['versions']}; {versions}). "
-        f"The generator makes {report.ceiling.per_second:.0f} requests per second of a server that does nothing."
+        "Requests per second; in brackets the 99th percentile in milliseconds. "
+        f"{report.seconds} s per figure; {machine['processor']}, {machine['cores']} cores, shared with the load "
+        f"generator; {report.date} ({machine['versions']}; {versions}). "
+        f"Without a server's work, the generator reaches {report.ceiling.per_second:.0f} requests per second."
     )
 
 
 def loads_table(loads: Sequence[LoadResult]) -> str:
-    """Return the table of loads, a row for each server, model and form."""
-    connections = sorted({load.connections for load in loads})
-    timings = {(load.model, load.form, load.server, load.connections): load.timings for load in loads}
-    keys = dict.fromkeys((load.model, load.form, load.server) for load in loads)
-    # grouped by what is asked, so that servers stand below one another
-    groups = {group: index for index, group in enumerate(dict.fromkeys(key[:2] for key in keys))}
+    """Return the table of loads: a row for each model, form and number of connections, a column for each server."""
+    servers = list(dict.fromkeys(load.server for load in loads))
+    timings = {(load.model, load.form, load.connections, load.server): load.timings for load in loads}
+    forms = dict.fromkeys((load.model, load.form) for load in loads)
+    counts = sorted({load.connections for load in loads})
     rows = [
-        [*key, *(_shown(timings.get((*key, count))) for count in connections)]
-        for key in sorted(keys, key=lambda key: groups[key[:2]])
+        [*form, str(count), *(_shown(timings.get((*form, count, server))) for server in servers)]
+        for form in forms
+        for count in counts
     ]
-    return table(["model", "input", "server", *(f"{count} at once" for count in connections)], rows)
+    return table(["model", "input", "at once", *servers], rows)
 
 
 def absence_line(loads: Sequence[LoadResult]) -> str:
     """Return a sentence that names the servers that had no part in a run; empty where all had one."""
     absent = [name for name in COMPARED if not any(load.server.startswith(name) for load in loads)]
     return f"Not in this run: {', '.join(absent)}." if absent else ""
-
-
-def speedups_line(report: ServiceReport) -> str:
-    """Return the speedups as a sentence, and as another those of two processes; empty where there are none."""
-    if not report.speedups:
-        return ""
-    most = max(load.connections for load in report.loads)
-    load = f"{MODEL} with {FORM} input and {most} at once"
-    line = f"{OURS}'s requests per second for {load} are {_listing(report.speedups)}."
-    if of_two := speedups(report.loads, OURS_TWICE):
-        line += f" Those of two processes are {_listing(of_two)}."
-    return line
 
 
 def leads_part(leads: Sequence[Lead]) -> str:
@@ -108,27 +96,23 @@ def leads_part(leads: Sequence[Lead]) -> str:
         ]
         for one in leads
     ]
-    head = ["model", "at once", "server", "beside", "figure", "the server", "the other", "lead", "wanted"]
+    head = ["model", "at once", "server", "beside", "figure", "the server", "the other", "lead", "target"]
     return f"Measured in turns, with {FORM} input; medians of the rounds:\n\n{table(head, rows)}"
 
 
 def starts_table(starts: Sequence[StartResult]) -> str:
-    """Return the table of starts."""
+    """Return the table of starts, a row for each server."""
+    found = {(start.server, start.model): start for start in starts}
+    models = list(dict.fromkeys(start.model for start in starts))
     rows = [
-        [
-            start.model,
-            start.server,
-            f"{start.ready_seconds:.1f}",
-            f"{start.idle_bytes / 1e6:.0f}",
-            f"{start.loaded_bytes / 1e6:.0f}",
-        ]
-        for start in starts
+        [server, *(cell for model in models for cell in _start(found.get((server, model))))]
+        for server in dict.fromkeys(start.server for start in starts)
     ]
-    return table(["model", "server", "ready, s", "memory idle, MB", "memory loaded, MB"], rows)
+    return table(["server", *(f"{model}: {what}" for model in models for what in _STARTS)], rows)
 
 
 def servers_table(report: ServiceReport) -> str:
-    """Return the requests per second of each server for the model and input that speedups are taken from.
+    """Return the requests per second of each server for one model and input.
 
     MLServer's worker processes, the slowest, are left out.
     """
@@ -179,11 +163,13 @@ def overheads_table(overheads: Sequence[Overhead]) -> str:
         ]
         for one in overheads
     ]
-    return table(["answer", "request", "forward, ms", "client waits, ms", "service adds, ms"], rows)
+    return table(["response", "request", "forward, ms", "client waits, ms", "overhead, ms"], rows)
 
 
-def _listing(found: Mapping[str, float]) -> str:
-    return ", ".join(f"{speedup:.2f} times those of {server}" for server, speedup in found.items())
+def _start(start: StartResult | None) -> list[str]:
+    if start is None:
+        return [""] * len(_STARTS)
+    return [f"{start.ready_seconds:.1f}", f"{start.loaded_bytes / 1e6:.0f}"]
 
 
 def _number(value: float) -> str:
@@ -191,7 +177,7 @@ def _number(value: float) -> str:
 
 
 def _shown(timings: Timings | None) -> str:
-    return "" if timings is None else f"{timings.per_second:.0f} ({timings.p50:.1f}, {timings.p99:.1f})"
+    return "" if timings is None else f"{timings.per_second:.0f} ({timings.p99:.1f})"
 
 
 def main() -> None:

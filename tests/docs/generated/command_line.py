@@ -1,7 +1,9 @@
 """The commands and their arguments, as typer reads them; the options of `kuiper serve` are the settings."""
 
 import inspect
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 
 from typer.main import get_command
@@ -12,6 +14,14 @@ from tests.docs.generated.markdown import table
 
 _WITH_PAGES = ("serve", "compile", "check", "quantize")
 """Commands whose sections are written by hand, around the table of arguments."""
+_OF_SETTINGS = ("serve", "compile")
+_COMMON = 3
+"""Number of commands that share an argument from which on it is shown once, for all."""
+
+
+def render_common() -> str:
+    """Return the table of the arguments that several commands share."""
+    return table(["argument", "meaning"], [list(row) for row in _common()])
 
 
 def render() -> str:
@@ -26,11 +36,20 @@ def render_quantize() -> str:
 
 def render_commands() -> str:
     """Return a section for each of the other commands: what it does, its example and its arguments."""
-    return "\n\n".join("\n\n".join(_section(name)) for name in COMMANDS if name not in _WITH_PAGES)
+    return "\n\n".join(
+        "\n\n".join(filter(None, _section(name))) for name in COMMANDS if name not in _WITH_PAGES
+    )
 
 
 def _table(name: str) -> str:
-    return table(["argument", "meaning"], list(_arguments(name)))
+    rows = [list(row) for row in _arguments(name) if row not in _common()]
+    return table(["argument", "meaning"], rows) if rows else ""
+
+
+@cache
+def _common() -> tuple[tuple[str, str], ...]:
+    counts = Counter(row for name in COMMANDS if name not in _OF_SETTINGS for row in _arguments(name))
+    return tuple(row for row, count in counts.items() if count >= _COMMON)
 
 
 def _section(name: str) -> Iterator[str]:
@@ -42,7 +61,7 @@ def _section(name: str) -> Iterator[str]:
     yield _table(name)
 
 
-def _arguments(name: str) -> Iterator[list[str]]:
+def _arguments(name: str) -> Iterator[tuple[str, str]]:
     group = get_command(make_app(name))
     for parameter in group.commands[name].params:  # type: ignore[attr-defined]  # it is a group
         if parameter.param_type_name == "argument":
@@ -53,4 +72,4 @@ def _arguments(name: str) -> Iterator[list[str]]:
             spelling = " ".join(
                 [*parameter.opts, *parameter.secondary_opts, *[parameter.metavar or ""]]
             ).strip()
-        yield [f"`{spelling}`", parameter.help or ""]
+        yield f"`{spelling}`", parameter.help or ""

@@ -26,8 +26,8 @@ _WORDS = {
 _WITH_OBJECTS = "inference"
 """Group of endpoints whose objects the page shows; those of the others are in the server's own `/docs`."""
 _LINK = re.compile(r"\[(\w+)\]\(#\w+\)")
-_EVERYWHERE = {"421", "500", "503"}
-"""Statuses that the head of the page names, for all endpoints."""
+_USUAL = "`application/json`"
+"""Media type of responses and bodies that the head of the page names, for all endpoints."""
 _NUMBER = "number or `NaN`, `Infinity`, `-Infinity`"
 """How pydantic describes a float that need not be finite, which the head of the page explains."""
 
@@ -48,7 +48,7 @@ def render() -> str:
                         _collect(schema, described["components"]["schemas"], objects)
     parts.append("## Objects")
     for name, found in sorted(objects.items()):
-        parts += [f"### {name}", found.get("description", ""), _fields(found)]
+        parts += [f"### {name}", found.get("description", ""), _fields(found, seen)]
     text = "\n\n".join(part for part in parts if part)
     return _LINK.sub(lambda link: link[0] if link[1] in objects else f"`{link[1]}`", text)
 
@@ -78,15 +78,14 @@ def _endpoint(method: str, path: str, operation: Schema, described: Schema, seen
     """Return the section of an endpoint; what `seen` holds was shown in full by a section before it."""
     parts = [f"### {method.upper()} {path}", operation["description"]]
     parts.append(_parameters(operation.get("parameters", []), seen))
-    if "requestBody" in operation:
-        parts.append(f"**Body:** {_kinds(operation['requestBody'])}.")
-    parts.append(f"**Response:** {_kinds(operation['responses']['200'])}.")
+    if "requestBody" in operation and (kinds := _kinds(operation["requestBody"])) != _USUAL:
+        parts.append(_unseen(f"**Body:** {kinds}.", seen) or "**Body:** as above.")
+    if (kinds := _kinds(operation["responses"]["200"])) != _USUAL:
+        parts.append(f"**Response:** {kinds}.")
     for schema in _answers(operation):
         found = described["components"]["schemas"].get(_reference(schema), {})
         if "properties" in found:
             parts.append(_unseen(_fields(found), seen) or "The object is the one above.")
-    failing = sorted(operation["responses"].keys() - {"200", *_EVERYWHERE})
-    parts.append(f"**Errors:** {', '.join(failing)}." if failing else "")
     return parts
 
 
@@ -127,21 +126,30 @@ def _parameter(parameter: Schema) -> str:
     return f"- `{parameter['name']}` ({value}{shown})" + (f": {meaning}" if meaning else "")
 
 
-def _fields(schema: Schema) -> str:
-    """Return the list of what an object holds; neighbours of one kind that need no words share a line."""
-    lines, names, kind = list[str](), list[str](), ""
+def _fields(schema: Schema, seen: set[str] | None = None) -> str:
+    """Return the list of what an object holds; neighbours of one kind that need no words share a line.
+
+    Fields that `seen` has are left short.
+    """
+    lines, names, kind, above = list[str](), list[str](), "", list[str]()
     for key, field in schema.get("properties", {}).items():
         value, meaning = _value(field), field.get("description", "")
         if names and (meaning or value != kind):
             lines.append(f"- {', '.join(names)} ({kind})" if kind else f"- {', '.join(names)}")
             names = []
         if meaning:
-            lines.append(f"- `{key}` ({value}): {meaning}" if value else f"- `{key}`: {meaning}")
+            line = f"- `{key}` ({value}): {meaning}" if value else f"- `{key}`: {meaning}"
+            if seen is None or _unseen(line, seen):
+                lines.append(line)
+            else:
+                above.append(f"`{key}`")
         else:
             names.append(f"`{key}`")
             kind = value
     if names:
         lines.append(f"- {', '.join(names)} ({kind})" if kind else f"- {', '.join(names)}")
+    if above:
+        lines.append(f"- {', '.join(above)}: as above")
     return "\n".join(lines)
 
 

@@ -29,6 +29,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "attacks": attacks.render,
     "benchmark": benchmark.render,
     "check-arguments": command_line.render,
+    "common-arguments": command_line.render_common,
     "commands": command_line.render_commands,
     "quantize-arguments": command_line.render_quantize,
     "folders-engine": folders.render_engine,
