@@ -1,15 +1,15 @@
-"""The table of all settings as markdown: `python -m service.config.settings_table` prints it."""
+"""The list of all settings as markdown: `python -m service.config.settings_table` prints it."""
 
 from service.config.settings import describe_settings
 
 
 def settings_table() -> str:
-    """Return the markdown table of all settings."""
-    rows = ["| flag | environment | default | meaning |", "|---|---|---|---|"]
+    """Return the markdown list of all settings."""
+    rows = []
     for doc in describe_settings():
-        default = f"`{doc.default}`" if doc.default else ""
-        flag = f"`{doc.flag}`" if doc.flag else ""
-        rows.append(f"| {flag} | `{doc.variable}` | {default} | {doc.text} |")
+        default = f", default `{doc.default}`" if doc.default else ""
+        names = f"`{doc.flag}` (`{doc.variable}`{default})" if doc.flag else f"`{doc.variable}` (no flag)"
+        rows.append(f"- {names}: {doc.text}")
     return "\n".join(rows)
 
 

@@ -75,7 +75,7 @@ def test_metrics_of_the_scaler_exist() -> None:
     page = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     scaler = (CHART / "templates" / "scaledobject.yaml").read_text(encoding="utf-8")
     for metric in found(r"sum\((\w+)", scaler):
-        assert f"| `{metric}` | gauge |" in page
+        assert f"- `{metric}` (gauge" in page
 
 
 def test_each_value_is_described_where_it_stands() -> None:

@@ -67,25 +67,25 @@ def name_of(call: ast.Call) -> str:
 
 
 def listed() -> list[str]:
-    return re.findall(r"^\| `([^`]+)` \| (?:\d{3}|any) \|", PAGE, re.MULTILINE)
+    return re.findall(r"^- `([^`]+)` \((?:\d{3}|any)\): ", PAGE, re.MULTILINE)
 
 
 def test_every_code_is_listed_once_with_cause_and_cure() -> None:
     codes = codes_in(trees())
     assert len(codes) > 60
     assert sorted(listed()) == sorted(codes)
-    for row in re.findall(r"^\| `.*\|$", PAGE, re.MULTILINE):
-        assert all(cell.strip() for cell in row.split("|")[1:-1]), row
+    for row in re.findall(r"^- `.*$", PAGE, re.MULTILINE):
+        assert row.endswith("."), row
 
 
 def test_statuses_are_those_of_the_source() -> None:
-    shown = dict(re.findall(r"^\| `([^`]+)` \| (\d{3}) \|.*", PAGE, re.MULTILINE))
+    shown = dict(re.findall(r"^- `([^`]+)` \((\d{3})\): ", PAGE, re.MULTILINE))
     for module in trees():
         for call in (node for node in ast.walk(module) if isinstance(node, ast.Call)):
             if name_of(call) == ERROR and len(call.args) > 1:
                 match call.args[:2]:
                     case [ast.Constant(value=int(status)), ast.Constant(value=str(code))]:
-                        row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{code}` |"))
+                        row = next(line for line in PAGE.splitlines() if line.startswith(f"- `{code}` "))
                         assert str(shown[code]) == str(status) or f"`/v2`: {status}" in row, code
 
 

@@ -22,30 +22,25 @@ Those without a default are required; `*` means any number of operands. `make fi
 
 ## Results that the exporter drops
 
-PNNX does not record which outputs of `nn.LSTM`, `nn.GRU` or `nn.RNN` a model uses: it writes those that are used, in
-the order of first use. The engine infers them from declared shapes. Where shapes leave only the order open, it assumes
-PyTorch's order; where they leave open which state an output is, it assumes the hidden state, unless its use as an
-initial state says otherwise. Other ambiguity is an error when the graph is built.
+PNNX does not record which outputs of `nn.LSTM`, `nn.GRU` or `nn.RNN` a model uses. The engine infers them from declared
+shapes, then assumes PyTorch's order and the hidden state; other ambiguity is an error when the graph is built.
 
 `graph.warnings`, `kuiper check`, `GET /models/{{name}}` and the log report every assumption. To settle one, add
-`outputs=` with the names of the results to the operator's line in the `.param` file:
+`outputs=` to the operator's line in the `.param` file, or export with two sequence lengths (`inputshape2=`):
 
     nn.LSTM  lstm  1 2 0 1 2  batch_first=True … #2=(1,2,4)f32 outputs=output,c_n
 
 {results}
 
-A file exported with two input shapes (`inputshape2=`) of different sequence lengths is less ambiguous.
-
 ## What the exporter leaves under other names
 
-PNNX writes operators that it cannot translate as `aten::…`, with arguments in ATen's order, and leaves some
-operators of ONNX models (`pnnx model.onnx`) under their ONNX names. Those listed below run. Any other ONNX operator
-fails with "an ONNX operator that the exporter left untranslated".
+PNNX writes operators that it cannot translate as `aten::…`, with arguments in ATen's order, and leaves some operators
+of ONNX models under their ONNX names. Those listed below run.
 
 ## What the exporter gets wrong
 
-Some PNNX files compute something else than the model did. `kuiper export` compares every tensor with PyTorch, reports
-such differences, and repairs the rows that say so. Seen in pnnx for PyTorch 2.13:
+`kuiper export` compares every tensor with PyTorch, reports differences, and repairs the rows marked *repaired*. Seen in
+pnnx for PyTorch 2.13:
 
 {faults}
 """
@@ -54,8 +49,7 @@ FAULTS = (
     (
         "a slice of dynamic axes alone (`x[:, :, 1:]`, `x[..., ::2, ::2]`, with `inputshape2=`)",
         "nothing, or the slice without these axes",
-        "`F.pad` with a negative margin, `F.max_pool2d(x, 1, 2)`; or a single `inputshape=`; "
-        "repaired by `kuiper export`",
+        "`F.pad` with a negative margin, `F.max_pool2d(x, 1, 2)`; or a single `inputshape=`; *repaired*",
     ),
     (
         "`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell` called without a state",
@@ -75,32 +69,32 @@ FAULTS = (
     (
         '`torch.div(x, y, rounding_mode="floor")`',
         "`div`, without rounding (refused for integers, whose declared type tells)",
-        "`torch.floor(x / y)`; repaired by `kuiper export`",
+        "`torch.floor(x / y)`; *repaired*",
     ),
     (
         '`torch.div(x, y, rounding_mode="trunc")`',
         "`floor_divide`",
-        "`torch.trunc(x / y)`; repaired by `kuiper export` for floating-point numbers",
+        "`torch.trunc(x / y)`; *repaired* for floating-point numbers",
     ),
     (
         "`torch.round(x, decimals=2)`",
         "`round`, to whole numbers",
-        "`torch.round(x * 100) / 100`; repaired by `kuiper export`",
+        "`torch.round(x * 100) / 100`; *repaired*",
     ),
     (
         "`nn.LayerNorm(n, bias=False)`",
         "`nn.LayerNorm` without its weight",
-        "`bias=True`; repaired by `kuiper export`",
+        "`bias=True`; *repaired*",
     ),
     (
         "GELU with tanh, written out",
         "`F.gelu` with erf",
-        '`F.gelu(x, approximate="tanh")`; repaired by `kuiper export`',
+        '`F.gelu(x, approximate="tanh")`; *repaired*',
     ),
     (
         "an index tensor that is the same for all inputs at fixed sizes (`mask[rows, columns]`)",
         "`Tensor.index` with `[0]`",
-        "`inputshape2=`; repaired by `kuiper export`",
+        "`inputshape2=`; *repaired*",
     ),
     ("`x.half().float()`", "nothing", ""),
     (

@@ -10,28 +10,28 @@ from typer.main import get_command
 
 from service.commands import COMMANDS
 from service.commands.command_line import make_app
-from tests.docs.generated.markdown import table
+from tests.docs.generated.markdown import definitions
 
 _WITH_PAGES = ("serve", "compile", "check", "quantize")
-"""Commands whose sections are written by hand, around the table of arguments."""
+"""Commands whose sections are written by hand, around the list of arguments."""
 _OF_SETTINGS = ("serve", "compile")
 _COMMON = 3
 """Number of commands that share an argument from which on it is shown once, for all."""
 
 
 def render_common() -> str:
-    """Return the table of the arguments that several commands share."""
-    return table(["argument", "meaning"], [list(row) for row in _common()])
+    """Return the list of the arguments that several commands share."""
+    return definitions(_common())
 
 
 def render() -> str:
-    """Return the table of arguments of `kuiper check`."""
-    return _table("check")
+    """Return the list of arguments of `kuiper check`."""
+    return _list("check")
 
 
 def render_quantize() -> str:
-    """Return the table of arguments of `kuiper quantize`."""
-    return _table("quantize")
+    """Return the list of arguments of `kuiper quantize`."""
+    return _list("quantize")
 
 
 def render_commands() -> str:
@@ -41,13 +41,12 @@ def render_commands() -> str:
     )
 
 
-def _table(name: str) -> str:
-    rows = [list(row) for row in _arguments(name) if row not in _common()]
-    return table(["argument", "meaning"], rows) if rows else ""
+def _list(name: str) -> str:
+    return definitions(row for row in _arguments(name) if row not in _common())
 
 
 @cache
-def _common() -> tuple[tuple[str, str], ...]:
+def _common() -> tuple[tuple[str, str, str], ...]:
     counts = Counter(row for name in COMMANDS if name not in _OF_SETTINGS for row in _arguments(name))
     return tuple(row for row, count in counts.items() if count >= _COMMON)
 
@@ -58,10 +57,10 @@ def _section(name: str) -> Iterator[str]:
     yield inspect.cleandoc(module.run.__doc__)
     mark = f"<!-- example: {module.EXAMPLE_MARK} -->\n" if hasattr(module, "EXAMPLE_MARK") else ""
     yield f"{mark}```sh\n{module.EXAMPLE}\n```"
-    yield _table(name)
+    yield _list(name)
 
 
-def _arguments(name: str) -> Iterator[tuple[str, str]]:
+def _arguments(name: str) -> Iterator[tuple[str, str, str]]:
     group = get_command(make_app(name))
     for parameter in group.commands[name].params:  # type: ignore[attr-defined]  # it is a group
         if parameter.param_type_name == "argument":
@@ -72,4 +71,4 @@ def _arguments(name: str) -> Iterator[tuple[str, str]]:
             spelling = " ".join(
                 [*parameter.opts, *parameter.secondary_opts, *[parameter.metavar or ""]]
             ).strip()
-        yield f"`{spelling}`", parameter.help or ""
+        yield spelling, "", (parameter.help or "").removesuffix(".")

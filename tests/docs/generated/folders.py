@@ -5,24 +5,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.docs.generated.application import ROOT
-from tests.docs.generated.markdown import table
+from tests.docs.generated.markdown import definitions
 
 
 def render_engine() -> str:
-    """Return the table of the engine's packages."""
-    return _table("engine")
+    """Return the list of the engine's packages."""
+    return _list("engine")
 
 
 def render_service() -> str:
-    """Return the table of the service's packages."""
-    return _table("service")
+    """Return the list of the service's packages."""
+    return _list("service")
 
 
-def _table(name: str) -> str:
-    rows = [
-        [f"`{folder.relative_to(ROOT).as_posix()}/`", _summary(folder)] for folder in packages(ROOT / name)
-    ]
-    return table(["folder", "what it holds"], rows)
+def _list(name: str) -> str:
+    return definitions(
+        (f"{folder.relative_to(ROOT).as_posix()}/", "", _summary(folder)) for folder in packages(ROOT / name)
+    )
 
 
 def packages(root: Path) -> Iterator[Path]:

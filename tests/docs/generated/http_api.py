@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from service.app import create_app
 from service.config.settings import Settings
-from tests.docs.generated.markdown import table
+from tests.docs.generated.markdown import definitions
 
 _TITLES = {
     "inference": "Inference",
@@ -54,13 +55,13 @@ def render() -> str:
 
 
 def render_v2() -> str:
-    """Return the table of the endpoints of the Open Inference Protocol."""
+    """Return the list of the endpoints of the Open Inference Protocol, without those of a version of a model."""
     rows = [
-        [f"`{method.upper()} {path}`", operation["description"]]
+        (f"{method.upper()} {path}", "", operation["description"])
         for method, path, operation in _operations(create_app(Settings()).openapi())
-        if operation["tags"] == ["v2"]
+        if operation["tags"] == ["v2"] and "{version}" not in path
     ]
-    return table(["endpoint", "what it does"], sorted(rows, key=lambda row: row[0].strip("`").split()[::-1]))
+    return definitions(sorted(rows, key=lambda row: row[0].split()[::-1]))
 
 
 def _operations(described: Schema) -> Iterator[tuple[str, str, Schema]]:
@@ -127,30 +128,33 @@ def _parameter(parameter: Schema) -> str:
 
 
 def _fields(schema: Schema, seen: set[str] | None = None) -> str:
-    """Return the list of what an object holds; neighbours of one kind that need no words share a line.
+    """Return the list of what an object holds; neighbours that need no words share a line.
 
     Fields that `seen` has are left short.
     """
-    lines, names, kind, above = list[str](), list[str](), "", list[str]()
+    lines, plain, above = list[str](), dict[str, str](), list[str]()
     for key, field in schema.get("properties", {}).items():
         value, meaning = _value(field), field.get("description", "")
-        if names and (meaning or value != kind):
-            lines.append(f"- {', '.join(names)} ({kind})" if kind else f"- {', '.join(names)}")
-            names = []
-        if meaning:
-            line = f"- `{key}` ({value}): {meaning}" if value else f"- `{key}`: {meaning}"
-            if seen is None or _unseen(line, seen):
-                lines.append(line)
-            else:
-                above.append(f"`{key}`")
+        if not meaning:
+            plain[f"`{key}`"] = value
+            continue
+        lines += _shared_line(plain)
+        plain = {}
+        line = f"- `{key}` ({value}): {meaning}" if value else f"- `{key}`: {meaning}"
+        if seen is None or _unseen(line, seen):
+            lines.append(line)
         else:
-            names.append(f"`{key}`")
-            kind = value
-    if names:
-        lines.append(f"- {', '.join(names)} ({kind})" if kind else f"- {', '.join(names)}")
+            above.append(f"`{key}`")
+    lines += _shared_line(plain)
     if above:
         lines.append(f"- {', '.join(above)}: as above")
     return "\n".join(lines)
+
+
+def _shared_line(kinds: dict[str, str]) -> list[str]:
+    """Return the line of fields that need no words, each kind once."""
+    groups = (", ".join(names) + (f" ({kind})" if kind else "") for kind, names in groupby(kinds, kinds.get))
+    return [f"- {', '.join(groups)}"] if kinds else []
 
 
 def _collect(schema: Any, schemas: Schema, found: dict[str, Schema], is_answer: bool = True) -> None:

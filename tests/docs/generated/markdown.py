@@ -11,5 +11,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
+def definitions(rows: Iterable[tuple[str, str, str]]) -> str:
+    """Return a list of names, each with what it may be and with its meaning; either may be empty."""
+    return "\n".join(
+        f"- `{name}`{f' ({kind})' if kind else ''}{f': {meaning}' if meaning else ''}"
+        for name, kind, meaning in rows
+    )
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")

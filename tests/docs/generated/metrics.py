@@ -8,7 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.docs.generated.application import DIGIT, ROOT, client
-from tests.docs.generated.markdown import table
+from tests.docs.generated.markdown import definitions
 
 _OURS = ("nv_inference_", "kuiper_", "http_server_")
 _OF_SAMPLES = {"le"}
@@ -16,11 +16,11 @@ _TRAFFIC = '[traffic]\nweights = {"1" = 1}\nshadow = {version = "2", share = 1}\
 
 
 def render() -> str:
-    """Return the table of metrics."""
+    """Return the list of metrics."""
     plain, shared = (list(text_string_to_metric_families(text)) for text in asyncio.run(_read()))
     more = {family.name: family for family in shared}
     rows = [_row(family, more.get(family.name, family)) for family in plain if family.name.startswith(_OURS)]
-    return table(["metric", "type", "labels", "meaning"], rows)
+    return definitions(rows)
 
 
 async def _read() -> tuple[str, str]:
@@ -41,8 +41,9 @@ async def _read() -> tuple[str, str]:
             return plain, (await server.get("/metrics")).text
 
 
-def _row(family: Metric, more: Metric) -> list[str]:
+def _row(family: Metric, more: Metric) -> tuple[str, str, str]:
     labels = {label for sample in (*family.samples, *more.samples) for label in sample.labels} - _OF_SAMPLES
     name = f"{family.name}_total" if family.type == "counter" else family.name
     kind = "untyped" if family.type == "unknown" else family.type
-    return [f"`{name}`", kind, ", ".join(f"`{label}`" for label in sorted(labels)), family.documentation]
+    by = f" by {', '.join(f'`{label}`' for label in sorted(labels))}" if labels else ""
+    return name, kind + by, family.documentation

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from service.config.model_config import ModelConfig
 from service.config.task_keys import task_tables
 from service.tasks import described_tasks
-from tests.docs.generated.markdown import table
+from tests.docs.generated.markdown import definitions
 
 _TYPES = {
     "string": "string",
@@ -19,28 +19,26 @@ _TYPES = {
     "boolean": "boolean",
     "object": "table",
 }
+Row = tuple[str, str, str]
+"""A key, what it may be, and its meaning."""
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def render() -> str:
-    """Return a table of keys for the file itself, and one for each table in it."""
-    parts, shown = [_table(_rows(ModelConfig))], dict[str, list[list[str]]]()
+    """Return a list of keys for the file itself, and one for each table in it."""
+    parts, shown = [definitions(_rows(ModelConfig))], dict[str, list[Row]]()
     for name, kind in _tables().items():
         rows = _rows(kind)
         parts += [f"## [{name}]", (kind.__doc__ or "").partition("\n")[0]]
         base = next((other for other, theirs in shown.items() if all(row in rows for row in theirs)), None)
         if base is None:
-            parts.append(_table(rows))
+            parts.append(definitions(rows))
         else:
             more = [row for row in rows if row not in shown[base]]
             parts.append(f"The keys are those of [`[{base}]`](#{base})" + (", and:" if more else "."))
-            parts.append(_table(more) if more else "")
+            parts.append(definitions(more))
         shown[name] = rows
     return "\n\n".join(part for part in parts if part)
-
-
-def _table(rows: list[list[str]]) -> str:
-    return table(["key", "value", "default", "meaning"], rows)
 
 
 def _tables() -> Mapping[str, type[BaseModel]]:
@@ -60,7 +58,7 @@ def _tables() -> Mapping[str, type[BaseModel]]:
     return {"image": own.pop("image"), **task_tables(), **own, **nested}
 
 
-def _rows(kind: type[BaseModel]) -> list[list[str]]:
+def _rows(kind: type[BaseModel]) -> list[Row]:
     schema = kind.model_json_schema()
     meanings = {
         name: " ".join(text.split())
@@ -72,13 +70,13 @@ def _rows(kind: type[BaseModel]) -> list[list[str]]:
         if _table_of(field.annotation) is None:
             entry = schema["properties"][name]
             default = entry.get("default")
-            shown = "" if default is None or default in ([], {}) else f"`{_toml(default)}`"
+            shown = [] if default is None or default in ([], {}) else [f"default `{_toml(default)}`"]
             values = (
                 ", ".join(f'`"{task}"`' for task in described_tasks())
                 if name == "task"
                 else _type(entry, schema)
             )
-            rows.append([f"`{name}`", values, shown, meanings[name].removesuffix(".")])
+            rows.append((name, ", ".join(filter(None, [values, *shown])), meanings[name].removesuffix(".")))
     return rows
 
 

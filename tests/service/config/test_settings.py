@@ -99,7 +99,7 @@ def test_every_setting_is_described() -> None:
         assert doc.text, doc.name
 
 
-def test_module_prints_the_table() -> None:
+def test_module_prints_the_list() -> None:
     printed = subprocess.run(
         [sys.executable, "-m", "service.config.settings_table"],
         capture_output=True,
@@ -108,4 +108,4 @@ def test_module_prints_the_table() -> None:
         timeout=60,
     ).stdout
     assert printed.strip() == settings_table()
-    assert "| `--skip-broken` | `KUIPER_SKIP_BROKEN` | `false` |" in printed
+    assert "- `--skip-broken` (`KUIPER_SKIP_BROKEN`, default `false`): " in printed
