@@ -121,7 +121,7 @@ async def compare_runs(
         ),
     ] = 1e-3,
 ) -> Response:
-    """Compare a run of a model with another version, backend or precision, or with tensors, operator by operator.
+    """Compare two runs operator by operator: a model with another version, backend, precision, or with tensors.
 
     The body is an input, as `/infer` takes it. Where it is a form, a file called `reference` may hold an npz of arrays
     by names of operands or operators to compare with.

@@ -65,7 +65,7 @@ async def show_graph(
         ),
     ] = "",
 ) -> Response:
-    """Show a model's operators, operands and execution order, as JSON or as a drawing."""
+    """Show the graph of a model: operators, operands and execution order, as JSON or as a drawing."""
     services = services_of(request)
     loaded = services.repository.find(model, version)
     context = context_of(request)

@@ -15,7 +15,7 @@ router = APIRouter(tags=["models"])
 
 @router.get("/", response_model=ServerIndex, responses=error_responses(500, 503))
 async def show_index(request: Request, response: Response) -> ServerIndex | Response:
-    """Name the server, its models and its endpoints; lead who asks for HTML to the console (307)."""
+    """List the models and endpoints of the server; browsers are redirected to the console."""
     services = services_of(request)
     if asks_for_page(request.headers.raw):
         return RedirectResponse("console", headers=_VARY)

@@ -36,7 +36,7 @@ router = APIRouter(tags=["models"])
 async def show_operator(
     request: Request, name: str, model: Model = None, version: Version = None
 ) -> Response:
-    """Show an operator: its parameters, its operands, and the distribution of its attributes' values."""
+    """Show an operator of a model: parameters, operands, and the distribution of its weights."""
     services, context, loaded = services_of(request), context_of(request), _find(request, model, version)
     make = partial(_document, partial(_operator, loaded, name))
     document = await services.inspections.run(context.client, make, services.settings.timeout)
@@ -51,7 +51,7 @@ async def show_schedule(
     first: Annotated[int, Query(ge=0, le=1_000_000, description="number of the first step")] = 0,
     count: Annotated[int, Query(ge=1, le=MOST_STEPS, description="most steps")] = MOST_STEPS,
 ) -> Response:
-    """Show the breadth-first execution of a model step by step: what runs, and what is ready by it."""
+    """Show the execution order of a model: per step, the operator that runs and those that become ready."""
     loaded = _find(request, model, version)
     services, context, key = services_of(request), context_of(request), ("schedule", first, count)
     document = services.documents.find(loaded, key)
@@ -74,7 +74,7 @@ async def show_schedule(
     },
 )
 async def explain_expression(request: Request) -> Response:
-    """Take a pnnx.Expression apart: its tokens, its tree, its reverse Polish notation, and its value step by step."""
+    """Explain a pnnx.Expression: tokens, tree, reverse Polish notation, and the steps of its evaluation."""
     services, context = services_of(request), context_of(request)
     settings = services.settings
     body = await read_body(request, settings.limits, settings.timeout, services.lifecycle)

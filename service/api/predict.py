@@ -22,7 +22,7 @@ router = APIRouter(tags=["inference"])
     "/v1/models/{name}:predict", openapi_extra=_OPERATION, responses=_RESPONSES, response_class=Response
 )
 async def predict(request: Request, name: str) -> Response:
-    """Run a model on `{"instances": [row, …]}` or `{"inputs": …}`, as TensorFlow Serving's clients send them."""
+    """Run a model by TensorFlow Serving's API, on `{"instances": [row, …]}` or `{"inputs": …}`."""
     return await run_model(request, name, None, PredictExchange)
 
 
@@ -33,5 +33,5 @@ async def predict(request: Request, name: str) -> Response:
     response_class=Response,
 )
 async def predict_version(request: Request, name: str, version: str) -> Response:
-    """Run one version of a model on `{"instances": [row, …]}` or `{"inputs": …}`."""
+    """Run one version of a model by TensorFlow Serving's API."""
     return await run_model(request, name, version, PredictExchange)

@@ -18,7 +18,7 @@ def show_quantization(
     name: str,
     version: Annotated[str | None, Query(description=VERSION_DESCRIPTION)] = None,
 ) -> QuantizationView:
-    """Show what `kuiper quantize` wrote beside a model: which layers are computed in int8, what each gains and loses.
+    """Show the quantization report of a model: the int8 layers, with error and time of each.
 
     The file is read again when it has changed. What is served changes when the model is loaded again.
     """

@@ -27,7 +27,7 @@ router = APIRouter(tags=["models"])
 
 @router.get("/models/{name}/samples", responses=error_responses(404, 422, 500, 503))
 def list_samples(request: Request, name: str, version: Version = None) -> SampleList:
-    """List the files of the model's folder `samples`, which the model takes as inputs or which tell of these."""
+    """List the sample inputs of a model, from its folder `samples`, and the files that describe them."""
     model = _find(request, name, version)
     return SampleList(
         samples=[
@@ -46,7 +46,7 @@ def list_samples(request: Request, name: str, version: Version = None) -> Sample
     },
 )
 def send_sample(request: Request, name: str, file: str, version: Version = None) -> Response:
-    """Send one of these files, with its own media type."""
+    """Return a sample file of a model, with its own media type."""
     model = _find(request, name, version)
     sample = next((sample for sample in sample_files(model) if sample.name == file), None)
     if sample is None:

@@ -25,7 +25,7 @@ router = APIRouter(tags=["monitoring"])
     responses={200: {"model": TraceList | ChromeTrace}, **error_responses(422, 500, 503)},
 )
 async def list_traces(request: Request, format: TraceFormat = "json") -> Response:
-    """List the most recent traced runs, newest first, or draw them all on one timeline.
+    """List the most recent traced runs, newest first, or draw them on one timeline.
 
     An API key gets the runs that it asked for, an admin key those of all keys.
     """
@@ -43,7 +43,7 @@ async def list_traces(request: Request, format: TraceFormat = "json") -> Respons
     responses={200: {"model": TraceDetail | ChromeTrace}, **error_responses(404, 422, 500, 503)},
 )
 async def show_trace(request: Request, request_id: str, format: TraceFormat = "json") -> Response:
-    """Show or draw the most recent traced run of a request, which an API key sees where it asked for it itself."""
+    """Show or draw the most recent traced run of a request; an API key sees its own requests only."""
     kept = KeptTraces(services_of(request), _client_of(request))
     show = partial(kept.show, request_id, is_drawn=format == "chrome")
     content = await to_thread.run_sync(show)

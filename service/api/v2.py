@@ -150,7 +150,7 @@ async def show_version_config(request: Request, name: str, version: str) -> Mode
     response_model_exclude_none=True,
 )
 async def show_index(request: Request) -> list[IndexLine]:
-    """List every version of every model, including those that are not served, unless `{"ready": true}` is sent."""
+    """List every version of every model, also those that are not served; `{"ready": true}` omits these."""
     document = await read_document(request)
     only_ready = bool(member(document, "ready", bool, ""))
     services = services_of(request)
@@ -170,7 +170,7 @@ async def load(request: Request, name: str) -> EmptyAnswer:
 
 @router.post("/v2/repository/models/{name}/unload", responses=_LOAD_ERRORS, openapi_extra=DOCUMENT_OPERATION)
 async def unload(request: Request, name: str) -> EmptyAnswer:
-    """Stop serving a model; requests that are in its queue already are still answered."""
+    """Unload a model; queued requests are still processed."""
     services = services_of(request)
     repository = services.repository
     member(
@@ -182,13 +182,13 @@ async def unload(request: Request, name: str) -> EmptyAnswer:
 
 @router.get("/v2/trace/setting", name="show", responses=v2_errors(500, 503))
 async def show_tracing(request: Request) -> TraceSettingView:
-    """Show which runs are traced without a request asking for it, for models without a setting of their own."""
+    """Show the trace settings, for models without settings of their own."""
     return show_trace_setting(services_of(request).dispatcher.server_tracing)
 
 
 @router.post("/v2/trace/setting", name="change", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
 async def change_tracing(request: Request) -> TraceSettingView:
-    """Change which runs are traced without a request asking for it; null restores the value at the start."""
+    """Change the trace settings; null restores the value at the start."""
     services = services_of(request)
     values = await read_document(request)
     start = TraceSetting(services.settings.trace_rate)
@@ -197,7 +197,7 @@ async def change_tracing(request: Request) -> TraceSettingView:
 
 @router.get("/v2/models/{name}/trace/setting", name="show_of_model", responses=_MODEL_ERRORS)
 async def show_model_tracing(request: Request, name: str) -> TraceSettingView:
-    """Show which runs of a model are traced without a request asking for it."""
+    """Show the trace settings of a model."""
     return show_trace_setting(services_of(request).dispatcher.trace_setting(_find_model(request, name)))
 
 
@@ -208,7 +208,7 @@ async def show_model_tracing(request: Request, name: str) -> TraceSettingView:
     openapi_extra=DOCUMENT_OPERATION,
 )
 async def change_model_tracing(request: Request, name: str) -> TraceSettingView:
-    """Change which runs of a model are traced without a request asking for it; null restores the server's setting."""
+    """Change the trace settings of a model; null restores the server's setting."""
     dispatcher = services_of(request).dispatcher
     setting = dispatcher.trace_setting(_find_model(request, name))
     values = await read_document(request)

@@ -31,7 +31,7 @@ _Weight = Annotated[float, Field(ge=0, le=1e9)]
 
 
 class ShadowConfig(TomlTable):
-    """Which requests are run on another version as well, whose outputs are compared and not answered.
+    """Shadow runs: requests that also run on another version, whose outputs are only compared.
 
     Attributes:
         version: the shadow version.
@@ -45,14 +45,13 @@ class ShadowConfig(TomlTable):
 
 
 class TrafficConfig(TomlTable):
-    """How requests that name no version are shared among versions. One that names a version always gets that.
+    """How requests that name no version are split among versions.
 
     Attributes:
-        weights: which part of the requests each version gets, relative to the sum, as in `{ "2" = 90, "3" = 10 }`;
-            a version that is not listed gets none. By default the highest one that is no shadow gets all.
+        weights: relative share of each version, as in `{ "2" = 90, "3" = 10 }`; default: all for the highest version
+            that is no shadow.
         shadow: requests that are run on another version as well.
-        sticky: name of a header; requests that bring the same value of it get the same version, in every process and
-            after every start, as long as the weights stay. Requests without it are shared by weight.
+        sticky: name of a header; requests with the same value of it get the same version.
     """
 
     weights: Annotated[dict[_Version, _Weight], Field(max_length=_MOST_VERSIONS)] = Field(

@@ -1,5 +1,6 @@
 """The OpenAPI description: what FastAPI cannot derive from the signatures of the routes."""
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -24,19 +25,20 @@ Every answer carries `X-Request-ID`: the id that the client sent, or a new one. 
 `{"error": "one sentence", "code": "machine_readable", "details": {…}}`. So do the answers to requests that cannot be
 read: 400 if the HTTP is malformed, 408 if the head takes too long to arrive, 431 if it is too large."""
 
-MODEL_DESCRIPTION = "name of the model; may be left out if only one model is served"
-_TIMEOUT_DESCRIPTION = "timeout of the request in seconds; at most the model's own setting"
-VERSION_DESCRIPTION = (
-    "version of the model; by default the highest that is served, or the one that `[traffic]` says"
-)
+MODEL_DESCRIPTION = "name of the model; optional if only one is served"
+_TIMEOUT_DESCRIPTION = "seconds after which the request is given up; it cannot exceed the model's own setting"
+VERSION_DESCRIPTION = "version of the model; default: the highest, or the choice of `[traffic]`"
 
 _OPTION_DESCRIPTIONS = {
     "trace": "how much of the run to show; stats adds statistics of every output",
     "capture": "names of operands to return, separated by commas",
-    "top_k": "number of predictions; by default the number in the model's configuration",
-    "render": "answer the picture with the predictions drawn on it, as PNG",
-    "outputs": "whether the answer holds the elements of the outputs; by default as the model's task has it",
+    "top_k": "number of predictions; default: that of model.toml",
+    "render": "return the image with the predictions drawn on it, as PNG",
+    "outputs": "whether the response holds the elements of the outputs; the default depends on the task",
 }
+
+_END_OF_TITLE = re.compile(r"[:;.,](?:\s|$)")
+"""What ends the title of an operation in its description."""
 
 _ERRORS = {
     400: "The body does not match its content type.",
@@ -107,6 +109,7 @@ def install_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes
         )
         schema["components"]["schemas"][ErrorBody.__name__] = ErrorBody.model_json_schema()
+        _describe_titles(schema)
         describe_access(schema, access, origins)
         describe_predictions(schema)
         describe_parameters(schema)
@@ -118,6 +121,13 @@ def install_openapi(
         return described(loaded, 0 if loaded is None else loaded.generation)
 
     app.openapi = with_examples  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+
+
+def _describe_titles(schema: dict[str, Any]) -> None:
+    """Give each operation the beginning of its description as its title."""
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            operation["summary"] = _END_OF_TITLE.split(operation["description"])[0].replace("`", "")
 
 
 def _describe_payloads(schema: dict[str, Any], examples: Examples) -> None:

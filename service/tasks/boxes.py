@@ -24,19 +24,15 @@ Box = tuple[float, float, float, float]
 class BoxParameters(TaskParameters):
     """What requests may set for tasks that find boxes."""
 
-    confidence: float | None = Field(
-        default=None, ge=0, lt=1, description="boxes whose class is less probable are left out"
-    )
+    confidence: float | None = Field(default=None, ge=0, lt=1, description="minimum score of a box")
     iou: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="largest part that two boxes of a class may share of their union, if both are to remain",
+        description="NMS: IoU above which only the higher-scored of two boxes is kept",
     )
-    class_agnostic: bool | None = Field(
-        default=None, description="suppression across classes, not only among boxes of one class"
-    )
-    max_detections: int | None = Field(default=None, ge=1, le=1000, description="most boxes of a picture")
+    class_agnostic: bool | None = Field(default=None, description="NMS across classes")
+    max_detections: int | None = Field(default=None, ge=1, le=1000, description="maximum boxes per image")
 
 
 class BoxFinder:

@@ -91,7 +91,7 @@ class ClassificationParameters(TaskParameters):
         default=None,
         ge=0,
         le=1,
-        description="least probability of a class, of models with several classes per item",
+        description="minimum probability of a class, where items may have several",
     )
 
 

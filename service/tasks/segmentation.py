@@ -68,7 +68,7 @@ class SegmentationParameters(TaskParameters):
         description="rle: COCO's run lengths for each region; png: a palette picture; array: numbers; none",
     )
     threshold: float | None = Field(
-        default=None, gt=0, lt=1, description="least probability of a class; not for argmax"
+        default=None, gt=0, lt=1, description="minimum probability of a class; not for argmax"
     )
 
 

@@ -37,11 +37,10 @@ class BoxesConfig(TomlTable):
             pixels; default: those in the file.
         strides: input pixels per cell of each map; default: input size over map size.
         confidence: minimum score of a box.
-        iou: of two boxes of which the intersection is a larger part of the union, only the more probable one
-            remains; by default 0.45 for heads of YOLOv5 and 0.7 for others.
-        class_agnostic: suppression across classes, for classes that exclude each other: of two such boxes only the
-            more probable one remains, whatever their classes.
-        max_detections: most boxes of a picture.
+        iou: NMS: IoU above which only the higher-scored of two boxes is kept; default: 0.45 for heads of YOLOv5, 0.7
+            for others.
+        class_agnostic: NMS across classes, for classes that exclude each other.
+        max_detections: maximum boxes per image.
     """
 
     head: HeadName = "auto"
