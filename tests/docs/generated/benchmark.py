@@ -1,12 +1,14 @@
 """What the kept runs of `make bench` and `make bench-service` found."""
 
 import json
+from dataclasses import replace
 
 from tests.bench import accuracy, surroundings
 from tests.bench.models import MODELS
+from tests.bench.ratios import geometric_mean, to_same_precision
 from tests.bench.report import secondary, summary, table
 from tests.bench.results import BenchReport, from_json
-from tests.bench.runtimes import BASE
+from tests.bench.runtimes import BASE, PRECISIONS
 from tests.bench.service import results
 from tests.bench.service.report import scaling_table, servers_table, tables
 from tests.bench.service.speedup import FORM, MODEL
@@ -16,18 +18,32 @@ RESULTS = ROOT / "docs" / "bench" / "results.json"
 
 
 def render() -> str:
-    """Return the tables of all models on all runtimes."""
+    """Return the tables of all models on all runtimes with the fewest threads, and the means with more."""
     report = _report()
     machine = report.machine
     rounds = f"{report.rounds} rounds"
     if report.fewest_rounds < report.rounds:
         rounds += f" ({report.fewest_rounds} for the slowest models)"
     intro = (
-        f"Batch 1, random weights from a fixed seed; medians of {rounds} in which the runtimes take turns; "
+        f"Batch 1, random weights from a fixed seed; medians of {rounds} in which the runtimes alternate; "
         f"{machine['processor']}, {machine['cores']} cores, {machine['instructions']}. "
         f"Versions: {machine['versions']}."
     )
-    return "\n\n".join([intro, summary(report), secondary(report)])
+    fewest, *more = report.threads
+    shown = tuple(result for result in report.results if result.threads == fewest)
+    parts = [intro, summary(replace(report, results=shown)), *(_means(report, count) for count in more)]
+    return "\n\n".join([*parts, secondary(report)])
+
+
+def _means(report: BenchReport, threads: int) -> str:
+    """Return a sentence on the speed with a number of threads; `tests.bench.report` prints the tables."""
+    found = {name: report.find(name, threads) for name in report.models if MODELS[name].is_averaged}
+    means = []
+    for precision in PRECISIONS:
+        ratios = [to_same_precision(results, precision) for results in found.values()]
+        if mean := geometric_mean([ratio for ratio in ratios if ratio is not None]):
+            means.append(f"{mean:.2f} in {precision}")
+    return f"With {threads} threads, the geometric mean of the ratio to the fastest peer is {' and '.join(means)}."
 
 
 def render_engines() -> str:
