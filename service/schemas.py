@@ -97,14 +97,10 @@ _COMPUTED_BY = (
     "the backend: native, the compiled program that serves requests, or numpy, the reference implementation; "
     "values that compiled kernels keep in registers are computed by numpy"
 )
-_OBSERVED = (
-    "true if the run also captured operands or computed statistics (capture, trace=stats), which lengthens its times "
-    "beyond those of other runs; otherwise left out"
-)
+_OBSERVED = "true if captures or statistics (capture, trace=stats) lengthened the run; otherwise omitted"
 _PIECES = (
-    "rows of each run, where the rows were run in parts that kernels are compiled for; times, multiply-adds and bytes "
-    "of the layers are then sums, operands those of the first run, with the statistics of all, and layers begin where "
-    "the one before them ends; otherwise left out"
+    "rows of each part, where rows ran in parts; times, multiply-adds and bytes of layers are sums, statistics cover "
+    "all; otherwise omitted"
 )
 
 
@@ -122,8 +118,7 @@ class OutputView(TensorView):
 
     data: Any = Field(
         default=None,
-        description="nested lists; NaN and infinities as their names, complex as [re, im]; left out with "
-        "outputs=false, which is the default of tasks whose predictions say all that the outputs do",
+        description="nested lists, as in captured tensors; omitted with outputs=false",
     )
 
 
@@ -131,12 +126,10 @@ class ImageView(BaseModel):
     """A picture of the request, and where it lies in the input made of it: input = picture * scale + offset."""
 
     input: str = Field(description="name of the pnnx.Input operator")
-    width: int = Field(description="columns of the picture, turned upright")
+    width: int = Field(description="columns of the upright image")
     height: int
     scale: list[float] = Field(description="pixels of the input per pixel of the picture, along x and y")
-    offset: list[float] = Field(
-        description="where its upper left corner lies in the input, x and y in pixels"
-    )
+    offset: list[float] = Field(description="its upper left corner in the input, x and y in pixels")
 
 
 class CapturedTensor(TensorView):
@@ -193,17 +186,11 @@ class TracedLayer(BaseModel):
     multiply_adds: int
     bytes: int = Field(description="bytes of inputs, attributes and outputs")
     backend: Literal["native", "numpy", "folded"] = Field(
-        description="what ran the layer: a compiled kernel, numpy, or (folded) nothing, because its result is constant"
+        description="backend of the layer: native, numpy, or folded if its result is constant"
     )
-    fused: list[str] = Field(
-        description="names of the layers that were fused into this one, whose time is part of its time"
-    )
-    fused_into: str | None = Field(
-        description="name of the layer that this one was fused into; null if it was not fused"
-    )
-    precision: LayerPrecision = Field(
-        description="what the operands of its products were rounded to: f32 means not at all, as numpy computes"
-    )
+    fused: list[str] = Field(description="layers fused into this one; their time is part of its time")
+    fused_into: str | None = Field(description="layer that this one was fused into, if any")
+    precision: LayerPrecision = Field(description="precision of the operands of its products")
 
 
 class Trace(BaseModel):
@@ -226,11 +213,9 @@ class InferAnswer(BaseModel):
         description="for each item of the batch, most probable first; only for models whose task makes predictions",
     )
     warnings: list[str] | None = Field(
-        default=None, description="what is doubtful about the predictions; left out if nothing is"
+        default=None, description="doubts about the predictions; omitted without any"
     )
-    images: list[ImageView] | None = Field(
-        default=None, description="the pictures that inputs were made of; left out if the request has none"
-    )
+    images: list[ImageView] | None = Field(default=None, description="the images of the request, if any")
     outputs: list[OutputView]
     timing: TimingView
     captured: list[CapturedTensor] | None = Field(

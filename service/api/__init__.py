@@ -1,4 +1,4 @@
-"""The endpoints: a FastAPI router for each group of them, registered here.
+"""The endpoints: FastAPI routers, one per group, registered here.
 
 A module has a `router`. To add an endpoint, write a module and list its router in `ROUTERS`.
 """

@@ -84,26 +84,23 @@ def run(
     *,
     threads: Annotated[
         str | None,
-        typer.Option(help="Numbers of threads, as 1,2; by default 1 and all cores.", show_default=False),
+        typer.Option(help="Numbers of threads, as 1,2; default: 1 and all cores.", show_default=False),
     ] = None,
     batch: Annotated[
         str,
-        typer.Option(
-            help="Numbers of rows, as 1,4,16; others than the shape's own need an open first dimension."
-        ),
+        typer.Option(help="Batch sizes, as 1,4,16; they need a dynamic first dimension."),
     ] = "1,4,8",
     shape: Shapes = None,
-    seconds: Annotated[float, typer.Option(min=0.01, help="How long each is measured.")] = 1.0,
+    seconds: Annotated[float, typer.Option(min=0.01, help="Duration of each measurement.")] = 1.0,
     onnx: Annotated[
         Path | None,
-        typer.Option(help="The same model as an ONNX file, for onnxruntime beside it.", show_default=False),
+        typer.Option(help="The same model as an ONNX file, to compare with onnxruntime.", show_default=False),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Measure how long a model's runs take, and how many rows a second get through one run after the other.
+    """Measure the latency and the rows per second of sequential runs.
 
-    All combinations are measured by turns, on random numbers. Times are those of runs in this process: no server, no
-    queue. A busy machine makes them longer.
+    Inputs are random. Times exclude the server and its queue.
     """
     cores = this_machine().cpus
     counts = [1, cores] if threads is None else _numbers("--threads", threads)

@@ -15,7 +15,7 @@ EXAMPLE = "kuiper diff models/digits models/digits models/digits/samples/7.png"
 
 def run(
     model: Model,
-    other: Annotated[str, typer.Argument(help="the model that it is compared with, named in the same ways")],
+    other: Annotated[str, typer.Argument(help="the other model")],
     file: InputFile = None,
     *,
     shape: Shapes = None,
@@ -26,14 +26,13 @@ def run(
         ),
     ] = 1e-3,
     everything: Annotated[
-        bool, typer.Option("--all", help="List operators that do not differ as well.")
+        bool, typer.Option("--all", help="Also list operators that do not differ.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Compare two models or versions of one, operator by operator: graph, weights, and results on the same input.
 
-    Operators are paired by name, and the others by their types in order. The exit code is 1 where anything differs by
-    more than the tolerance.
+    Operators are paired by name, the others by type. The exit code is 1 if anything differs by more than the tolerance.
     """
     graphs = open_model(model), open_model(other)
     inputs = run_inputs(graphs[0], file, shape)

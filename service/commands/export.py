@@ -41,22 +41,22 @@ def run(
             "--input",
             "-i",
             metavar="SHAPE",
-            help="shape of an input, as 1,3,224,224, with ? for a dynamic dimension, 640? for one that is tried at "
+            help="shape of an input, as 1,3,224,224, with ? for a dynamic dimension, 640? for one tried at "
             "640, and :i64 for its type; repeat it for each input; by default what the source tells",
         ),
     ] = None,
     models: Annotated[Path, typer.Option(metavar="DIR", help="the folder of models")] = Path("models"),
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="the model's name; by default the source's")
+        str | None, typer.Option(metavar="NAME", help="name of the model; default: the source's")
     ] = None,
     task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="the model's task; by default what the source tells")
+        str | None, typer.Option(metavar="TASK", help="task of the model; default: the source's")
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
             metavar="PRESET",
-            help=f"how pictures are prepared, where the source does not tell: {', '.join(PRESETS)}",
+            help=f"image preprocessing, if the source has none: {', '.join(PRESETS)}",
         ),
     ] = None,
     labels: Annotated[
@@ -64,14 +64,14 @@ def run(
         typer.Option(metavar="FILE", help="a file with one label per line, or imagenet or coco"),
     ] = None,
     tokenizer: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="the tokenizer.json of a model that takes text")
+        Path | None, typer.Option(metavar="FILE", help="tokenizer.json of a text model")
     ] = None,
     description: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="a sentence about the model, for people")
+        str | None, typer.Option(metavar="TEXT", help="one sentence about the model")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="replace a model that is there")] = False,
+    force: Annotated[bool, typer.Option("--force", help="replace an existing model")] = False,
     time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="how long the exporter may take")
+        float, typer.Option(metavar="SECONDS", min=1, help="time limit of the exporter")
     ] = SECONDS,
     tolerance: Annotated[
         float,
@@ -85,14 +85,10 @@ def run(
 ) -> None:
     """Export a model of PyTorch or ONNX to a folder that a server serves, and compare it with its source.
 
-    What the source tells becomes model.toml: inputs, task, labels, tokenizer, how pictures are prepared. Options come
-    before it.
+    Inputs, task, labels, tokenizer and preprocessing of the source become model.toml; options override them. Outputs
+    and intermediate tensors are compared with PyTorch or onnxruntime; nothing is written if an output differs.
 
-    The outputs and the results of layers are compared with what PyTorch or onnxruntime computes. Nothing is written
-    where an output differs. A model with dynamic dimensions is exported with two shapes, and compared on both.
-
-    It needs the packages of the extra: pip install -e '.[export]' in a checkout, or pip install 'kuiper-serve[export]'
-    of a release.
+    This needs an extra: pip install -e '.[export]' in a checkout, or pip install 'kuiper-serve[export]'.
     """
     specs = [_spec(text) for text in input or ()]
     with _ended_in_order(), _progress():

@@ -35,14 +35,12 @@ def run(
     model: Model,
     *,
     form: Annotated[Form, typer.Option("--format", help="How the graph is shown.")] = Form.TABLE,
-    output: Annotated[
-        Path | None, typer.Option(help="File that it is written to instead.", show_default=False)
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Output file.", show_default=False)] = None,
     json: Json = False,
 ) -> None:
     """Show a model's operators in execution order, as a tree of PyTorch's modules, or as a drawing.
 
-    Drawings are Graphviz's dot, Mermaid, or SVG, which browsers open.
+    Drawings are Graphviz's dot, Mermaid, or SVG.
     """
     graph = open_model(model, backend="numpy")
     description = describe_graph(graph)

@@ -33,29 +33,27 @@ _WRITERS = {Form.TABLE: write_table, Form.JSON: write_json, Form.JSONL: write_js
 def run(
     model: Model,
     files: Annotated[
-        list[str], typer.Argument(help="pictures, .npy and .npz files, folders of such, and globs")
+        list[str], typer.Argument(help="images, .npy and .npz files, folders of these, and globs")
     ],
     *,
     form: Annotated[Form, typer.Option("--format", help="How results are printed.")] = Form.TABLE,
-    output: Annotated[
-        Path | None, typer.Option(help="File that they are written to instead.", show_default=False)
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Output file.", show_default=False)] = None,
     drawn: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Folder that pictures with what was found in them go to.", show_default=False
+            metavar="DIR", help="Folder for images with the predictions drawn on them.", show_default=False
         ),
     ] = None,
     top_k: Annotated[
         int | None,
-        typer.Option(min=1, help="Predictions for each; by default as model.toml says.", show_default=False),
+        typer.Option(min=1, help="Predictions for each; default: that of model.toml.", show_default=False),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Run a model on pictures and arrays, and print its predictions: a file that cannot be read stops no other.
+    """Run a model on images and arrays, and print its predictions.
 
-    It is the server's own code that reads, runs and answers, in this process: the answers are those of `kuiper serve`.
-    Results come in the order of the files; a folder's are those in it and its subfolders.
+    Predictions are those of `kuiper serve`, computed in this process. Folders are searched with their subfolders. An
+    unreadable file does not stop the others.
     """
     outcomes = asyncio.run(_infer(Inference(model, top_k, drawn), expand_files(files)))
     chosen = Form.JSON if json else form

@@ -25,23 +25,23 @@ def run(
     folder: Annotated[
         str | None,
         typer.Argument(
-            help="folder of models, or address of a server (http://…); by default the folder that the settings name",
+            help="folder of models, or address of a server (http://…); default: that of the settings",
             show_default=False,
         ),
     ] = None,
     *,
     url: Annotated[
         str | None,
-        typer.Option(help="Address of a server whose models are listed instead.", show_default=False),
+        typer.Option(help="Address of a server.", show_default=False),
     ] = None,
     key_file: Annotated[
         Path | None, typer.Option(help="File with an API key of that server.", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:
-    """List models: their versions, tasks, inputs, outputs and sizes, or what is wrong with them.
+    """List models with versions, tasks, inputs, outputs and sizes, or their errors.
 
-    A folder's models are read and linked, but neither compiled nor run: `kuiper check` does that.
+    Models are read, but neither compiled nor run: `kuiper check` does that.
     """
     if folder is not None and folder.startswith(("http://", "https://")):
         url = folder

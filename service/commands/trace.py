@@ -34,26 +34,23 @@ def run(
     *,
     shape: Shapes = None,
     threads: Threads = 1,
-    runs: Annotated[int, typer.Option(min=1, help="Runs, of which the one of median time is shown.")] = 20,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs; the median one is shown.")] = 20,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Log each operator as it runs, on the numpy backend."),
     ] = False,
     chrome: Annotated[
         Path | None,
-        typer.Option(
-            help="Write a trace file, which ui.perfetto.dev and chrome://tracing open.", show_default=False
-        ),
+        typer.Option(help="Write a trace file for ui.perfetto.dev or chrome://tracing.", show_default=False),
     ] = None,
     compare: Annotated[
         str | None, typer.Option(metavar="OTHER", help="Show another model side by side.", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run a model and show for every layer its time, its share as a bar, its shape and what ran it.
+    """Run a model and show the time, shape and backend of every layer.
 
-    Layers whose work is part of another layer's kernel have no time of their own. A comparison runs both models on
-    the same input, by turns, and pairs layers by name.
+    Layers fused into another one have no time of their own. A comparison pairs layers by name.
     """
     if follow:
         graph = open_model(model, threads, "numpy")

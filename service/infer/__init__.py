@@ -1,1 +1,1 @@
-"""`POST /infer`: what a request to it asks for, and what it is answered."""
+"""`POST /infer`: options of requests, and encoding of responses."""

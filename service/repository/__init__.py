@@ -1,4 +1,4 @@
-"""The models: finds their files, loads them, proves batching, warms them up, and holds those that are served.
+"""The models: finds their files, loads them, verifies batching, warms them up, and holds those that are served.
 
 From the folder to the model that a request gets:
 

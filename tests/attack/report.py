@@ -12,7 +12,6 @@ from tests.attack.results import SAVED, AttackReport, AttackResult, Latency, fro
 _HEAD = (
     "attack",
     "size",
-    "sent",
     "RSS idle/peak/after, MB",
     "livez p50/p99, ms",
     "honest p99 idle/attacked, ms",
@@ -45,7 +44,6 @@ def _row(of: AttackResult) -> tuple[str, ...]:
     return (
         of.attack,
         f"{of.size:,} {of.unit}",
-        _bytes(of.sent),
         memory,
         f"{_milliseconds(of.livez.p50)}/{_milliseconds(of.livez.p99)}",
         f"{_milliseconds(of.idle.p99)}/{_milliseconds(of.honest.p99)}" + _refused(of.honest),
@@ -61,10 +59,6 @@ def _milliseconds(seconds: float | None) -> str:
 def _refused(honest: Latency) -> str:
     """Say how many honest questions got anything but an answer."""
     return f" ({honest.refused} of {honest.asked} refused)" if honest.refused else ""
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ def report(*measurements: Measurement) -> AttackReport:
 def test_a_row_shows_sizes_memory_latency_and_answers() -> None:
     row = markdown([result_of(measured())]).splitlines()[-1]
     assert row == (
-        "| patience | 20,000 visits | 1.2 MB | 210/315/220 | 1/50 | 4/6 | 3x 200, 1,200x 503 queue_full | - |"
+        "| patience | 20,000 visits | 210/315/220 | 1/50 | 4/6 | 3x 200, 1,200x 503 queue_full | - |"
     )
 
 

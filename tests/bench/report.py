@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.models import MODELS
-from tests.bench.ratios import fastest_peer, geometric_mean, means, to_base, to_fastest, to_same_precision
+from tests.bench.ratios import fastest_peer, geometric_mean, means, to_fastest, to_same_precision
 from tests.bench.results import SAVED, BenchReport, LayerTable, RuntimeResult, from_json
 from tests.bench.runtimes import BASE, PRECISIONS, of_precisions
 
@@ -33,7 +33,7 @@ def summary(report: BenchReport) -> str:
     parts = []
     for threads in report.threads:
         parts.append(
-            f"{_threads(threads).capitalize()}, float32, median ms; in brackets the ratio to {BASE}:"
+            f"{_threads(threads).capitalize()}, float32, median ms; in the last row the ratio to {BASE}:"
         )
         parts.append(_times(report, threads))
         parts += [_precision(report, threads, precision) for precision in PRECISIONS[1:]]
@@ -52,7 +52,7 @@ def _precision(report: BenchReport, threads: int, precision: str) -> str:
     rows = []
     for model, results in found.items():
         ratio = _ratio(ratios[model])
-        rows.append([_title(model), *(_plain_time(results, name) for name in ("native", *names)), ratio])
+        rows.append([_title(model), *(_time(results, name) for name in ("native", *names)), ratio])
     averaged = [ratio for name, ratio in ratios.items() if ratio is not None and MODELS[name].is_averaged]
     blanks = [""] * (1 + len(names))
     rows.append([f"geometric mean of {len(averaged)}", *blanks, _ratio(geometric_mean(averaged))])
@@ -61,7 +61,7 @@ def _precision(report: BenchReport, threads: int, precision: str) -> str:
     return f"{head}\n\n{table(['model', 'native (f32)', *names, 'ratio'], rows)}"
 
 
-def _plain_time(results: dict[str, RuntimeResult], name: str) -> str:
+def _time(results: dict[str, RuntimeResult], name: str) -> str:
     result = results.get(name)
     if result is None:
         return ""
@@ -183,16 +183,6 @@ def _times(report: BenchReport, threads: int) -> str:
         ]
     )
     return table(["model", *names, "fastest peer, native's ratio to it"], rows)
-
-
-def _time(results: dict[str, RuntimeResult], name: str) -> str:
-    result = results.get(name)
-    if result is None:
-        return ""
-    if result.seconds is None:
-        return "fails"
-    ratio = to_base(results, name)
-    return _milliseconds(result.seconds) + (f" ({ratio:.2f})" if ratio is not None else "")
 
 
 def _ratio(value: float | None) -> str:

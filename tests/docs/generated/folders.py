@@ -1,4 +1,4 @@
-"""The packages of the engine and of the service, each with the first sentence of its docstring."""
+"""The packages of the engine and of the service, each with the beginning of its docstring."""
 
 import ast
 from collections.abc import Iterator
@@ -6,6 +6,9 @@ from pathlib import Path
 
 from tests.docs.generated.application import ROOT
 from tests.docs.generated.markdown import definitions
+
+_SHORT = 4
+"""Words of a title that says less than the explanation that follows it."""
 
 
 def render_engine() -> str:
@@ -33,4 +36,5 @@ def packages(root: Path) -> Iterator[Path]:
 
 def _summary(folder: Path) -> str:
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
-    return " ".join(text.partition("\n\n")[0].split())
+    title, _, explanation = " ".join(text.partition("\n\n")[0].split()).removesuffix(".").partition(": ")
+    return explanation if explanation and len(title.split()) <= _SHORT else title

@@ -121,7 +121,7 @@ def _unseen(text: str, seen: set[str]) -> str:
 def _parameter(parameter: Schema) -> str:
     schema = parameter["schema"]
     default = schema.get("default")
-    value = _value(schema).removesuffix(", or null")  # a parameter is left out rather than null
+    value = _value(schema).removesuffix(", nullable")  # a parameter is left out rather than null
     shown = "" if default in (None, "") else f", default `{str(default).lower()}`"
     meaning = parameter.get("description", "")
     return f"- `{parameter['name']}` ({value}{shown})" + (f": {meaning}" if meaning else "")
@@ -192,7 +192,7 @@ def _value(schema: Schema) -> str:
     if "anyOf" in schema:
         options = [option for option in schema["anyOf"] if option.get("type") != "null"]
         words = " or ".join(dict.fromkeys(map(_value, options))).replace(_NUMBER, "number")
-        return words if len(options) == len(schema["anyOf"]) else f"{words}, or null"
+        return words if len(options) == len(schema["anyOf"]) else f"{words}, nullable"
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     if schema.get("type") == "array":
