@@ -26,7 +26,7 @@ Every answer carries `X-Request-ID`: the id that the client sent, or a new one. 
 read: 400 if the HTTP is malformed, 408 if the head takes too long to arrive, 431 if it is too large."""
 
 MODEL_DESCRIPTION = "name of the model; optional if only one is served"
-_TIMEOUT_DESCRIPTION = "seconds after which the request is given up; it cannot exceed the model's own setting"
+_TIMEOUT_DESCRIPTION = "timeout of the request in seconds; at most the model's own setting"
 VERSION_DESCRIPTION = "version of the model; default: the highest, or the choice of `[traffic]`"
 
 _OPTION_DESCRIPTIONS = {
