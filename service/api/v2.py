@@ -9,7 +9,7 @@ from service.config.override import parse_load_parameters
 from service.context import context_of
 from service.http.document import read_document
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.scheduling_policy import scheduling_policy
+from service.scheduling.policy import scheduling_policy
 from service.scheduling.trace_setting import TraceSetting
 from service.services import services_of
 from service.v2.document import Document, member

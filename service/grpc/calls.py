@@ -15,7 +15,7 @@ from service.grpc.messages import message_class
 from service.grpc.wire import malformed
 from service.http.changes import needs_one_process
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.scheduling_policy import scheduling_policy
+from service.scheduling.policy import scheduling_policy
 from service.scheduling.trace_setting import TraceSetting
 from service.v2.log_settings import change_log_settings, show_log_settings
 from service.v2.metadata import describe_config, describe_model, describe_server

@@ -9,7 +9,7 @@ from service.grpc.front import Incoming
 from service.grpc.infer_message import InferMessage, split
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.call import Call, SurfaceName
-from service.scheduling.peer_turns import PeerTurns
+from service.scheduling.fair_executor import FairExecutor
 from service.services import Services
 
 _SMALL_BYTES = 1 << 16
@@ -28,7 +28,7 @@ class Inference:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._limits = services.settings.limits
-        self._turns = PeerTurns("grpc-messages")
+        self._parser = FairExecutor("grpc-messages")
 
     async def answer(self, incoming: Incoming) -> bytes:
         """Return a `ModelInferResponse`.
@@ -73,7 +73,7 @@ class Inference:
         if len(message.head) <= _SMALL_BYTES:
             return GrpcExchange(model, message, self._limits)
         make = partial(GrpcExchange, model, message, self._limits)
-        return await self._turns.run(incoming.context.client, make, self._services.settings.timeout)
+        return await self._parser.run(incoming.context.client, make, self._services.settings.timeout)
 
 
 def _timeout(asked: float | None, remaining: float | None) -> float | None:

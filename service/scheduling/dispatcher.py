@@ -23,9 +23,9 @@ from service.scheduling.fair_share import VirtualClock
 from service.scheduling.heavy_queue import HeavyQueue
 from service.scheduling.model_queue import ModelQueue
 from service.scheduling.pending_call import DoneCallback, PendingCall
+from service.scheduling.policy import scheduling_policy
 from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduler import Scheduler
-from service.scheduling.scheduling_policy import scheduling_policy
 from service.scheduling.timestamps import Timestamps
 from service.scheduling.trace_setting import TraceSetting
 

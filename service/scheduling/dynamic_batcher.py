@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from service.scheduling.batching_policy import BatchingPolicy
+from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.priority_queue import PriorityQueue
 from service.scheduling.rows import Signature
 from service.scheduling.scheduled_call import ScheduledCall
@@ -42,9 +42,9 @@ class DynamicBatcher:
         length: number of calls; each request asks for it several times.
     """
 
-    def __init__(self, policy: BatchingPolicy) -> None:
+    def __init__(self, policy: SchedulingPolicy) -> None:
         self.policy = policy
-        self._sizes = policy.sizes
+        self._sizes = policy.batch_sizes
         self._groups: dict[Signature | ScheduledCall[Any], PriorityQueue] = {}
         self.length = 0
 
@@ -57,7 +57,7 @@ class DynamicBatcher:
     @property
     def is_run_alone(self) -> bool:
         """Whether a call that came by itself is a batch by itself: none waits that it could join, nor does it wait."""
-        return not self.length and not self.policy.max_delay
+        return not self.length and not self.policy.max_queue_delay
 
     def add(self, scheduled: ScheduledCall[Any]) -> None:
         """Add a decoded call."""
@@ -101,24 +101,24 @@ class DynamicBatcher:
         items, even, preferred = 0, 0, 0
         is_full = False
         for scheduled in group:
-            if items + scheduled.progress.items > self.policy.max_size:
+            if items + scheduled.progress.items > self.policy.max_batch_size:
                 is_full = True
                 break
             calls.append(scheduled)
             items += scheduled.progress.items
             if items in self._sizes:
                 even = len(calls)
-            if items in self.policy.preferred_sizes:
+            if items in self.policy.preferred_batch_sizes:
                 preferred = len(calls)
-        if preferred and not is_full and items != self.policy.max_size:
+        if preferred and not is_full and items != self.policy.max_batch_size:
             return _Candidate(calls[:preferred], -inf)
         # calls beyond a size that programs are compiled for wait for the next run, which follows at once
         chosen = calls[:even] if even else calls
-        if is_full or items == self.policy.max_size:
+        if is_full or items == self.policy.max_batch_size:
             return _Candidate(chosen, -inf)
         return _Candidate(chosen, min(self._latest(scheduled, run_seconds) for scheduled in group))
 
     def _latest(self, scheduled: ScheduledCall[Any], run_seconds: float) -> float:
         """Return until when a call waits for others: half of its time is kept for its run, or what a run takes."""
         kept = max(run_seconds, (scheduled.deadline - scheduled.arrived) / 2)
-        return min(scheduled.arrived + self.policy.max_delay, scheduled.deadline - kept)
+        return min(scheduled.arrived + self.policy.max_queue_delay, scheduled.deadline - kept)

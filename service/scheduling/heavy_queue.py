@@ -10,9 +10,9 @@ from service.scheduling.execution import resume
 from service.scheduling.fair_share import VirtualClock
 from service.scheduling.loop_inbox import Inbox
 from service.scheduling.model_queue import ModelQueue
+from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
-from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.trace_setting import TraceSetting
 from service.scheduling.work_item import FormBatch, Leave, WorkItem
 
@@ -71,7 +71,7 @@ class HeavyQueue(ModelQueue):
         tracing: TraceSetting,
         estimate: RunEstimate,
     ) -> None:
-        super().__init__(model, replace(policy, workers=workers, batching=None), clock, tracing, estimate)
+        super().__init__(model, replace(policy, workers=workers, max_batch_size=1), clock, tracing, estimate)
 
     def _make_work(self, calls: list[ScheduledCall[Any]]) -> WorkItem:
         return HeavyWorkItem(calls, 1, self._tracing.sample, self._estimate)

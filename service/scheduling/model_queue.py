@@ -10,10 +10,10 @@ from service.repository.loaded_model import LoadedModel
 from service.scheduling.client_queue import ClientQueue
 from service.scheduling.dynamic_batcher import DynamicBatcher
 from service.scheduling.fair_share import FairShare, VirtualClock
+from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.refusals import queue_full
 from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
-from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.service_rate import ServiceRate
 from service.scheduling.trace_setting import TraceSetting
 from service.scheduling.work_item import WorkItem
@@ -57,7 +57,7 @@ class ModelQueue:
         self._tracing = tracing
         self._estimate = estimate
         self._undecoded = ClientQueue()
-        self._batcher = DynamicBatcher(policy.batching) if policy.batching is not None else None
+        self._batcher = DynamicBatcher(policy) if policy.max_batch_size > 1 else None
         self._running: set[ScheduledCall[Any]] = set()
         self._work: dict[WorkItem, tuple[float, float]] = {}
         self._brief_works = 0
@@ -222,7 +222,7 @@ class ModelQueue:
     def _make_work(self, calls: list[ScheduledCall[Any]]) -> WorkItem:
         batcher = self._batcher
         is_batched = batcher is not None and not (len(calls) == 1 and batcher.is_run_alone)
-        max_batch_size = batcher.policy.max_size if batcher is not None and is_batched else 1
+        max_batch_size = batcher.policy.max_batch_size if batcher is not None and is_batched else 1
         return WorkItem(calls, max_batch_size, self._tracing.sample, self._estimate)
 
     def _count_to_decode(self, now: float) -> int:
@@ -230,7 +230,7 @@ class ModelQueue:
         if self._batcher is None:
             return 1
         if not self._batcher.length:
-            return min(self._undecoded.length, self._batcher.policy.max_size)
-        room = max(0, self._batcher.policy.max_size - self._batcher.length)
+            return min(self._undecoded.length, self._batcher.policy.max_batch_size)
+        room = max(0, self._batcher.policy.max_batch_size - self._batcher.length)
         is_due = self._batcher.due(self.share.mean) <= now
         return min(self._undecoded.length, room if is_due else max(1, room))

@@ -19,9 +19,9 @@ from service.scheduling.fair_share import VirtualClock
 from service.scheduling.lone_calls import LoneCalls
 from service.scheduling.loop_inbox import DirectInbox, LoopInbox
 from service.scheduling.model_queue import ModelQueue
+from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.refusals import shutting_down
 from service.scheduling.scheduled_call import ScheduledCall
-from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.work_item import WorkItem
 
 GRACE_SECONDS = 1.0

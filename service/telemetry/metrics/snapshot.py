@@ -10,7 +10,7 @@ from service.histogram import Histogram
 from service.images.decoder import DECODER
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.scheduling_policy import scheduling_policy
+from service.scheduling.policy import scheduling_policy
 from service.stores.poll_status import PollStatus
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.rpc_durations import RpcEnding

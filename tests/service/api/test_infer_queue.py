@@ -13,7 +13,7 @@ from engine import Array, RunResult, RuntimeGraph
 from engine.run.run import StopCheck
 from service.api import inference as route
 from service.scheduling import dispatcher
-from service.scheduling.scheduling_policy import SchedulingPolicy
+from service.scheduling.policy import SchedulingPolicy
 from service.services import services_of
 from tests.service.api.answers import check_error, values
 from tests.service.codec.payloads import npy

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from service.scheduling.fair_share import FairShare, VirtualClock
 from service.scheduling.model_queue import ModelQueue
+from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.priority_queue import PriorityQueue
 from service.scheduling.progress import Result
 from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
-from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.service_rate import LONGEST_RETRY_AFTER, ServiceRate
 from service.scheduling.trace_setting import TraceSetting
 from tests.service.scheduling.stubs import StubGraph, call_of, model_of, rows
