@@ -20,9 +20,9 @@ from service.repository.loading_threads import LoadingThreads
 from service.repository.model_source import ModelSource
 from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
-from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.fair_executor import FairExecutor
 from service.scheduling.refusals import not_ready, shutting_down
+from service.scheduling.scheduler import Scheduler
 from service.scheduling.shared_results import SharedResults
 from service.stores.poller import Poller
 from service.telemetry.metrics import Snapshot, take_snapshot
@@ -86,7 +86,7 @@ class Services:
 
     settings: Settings
     lifecycle: Lifecycle
-    dispatcher: Dispatcher
+    dispatcher: Scheduler
     telemetry: Telemetry
     loaded: ModelRepository | None = None
     traffic: Traffic = field(default_factory=Traffic)

@@ -13,7 +13,8 @@ from service.infer.embedding_exchange import (
     EmbeddingRequest,
     parse_embedding_request,
 )
-from service.scheduling.call import Call, SurfaceName
+from service.scheduling.job import Job
+from service.scheduling.record import SurfaceName
 from service.services import services_of
 
 router = APIRouter(tags=["inference"])
@@ -43,7 +44,7 @@ async def embed(request: Request) -> Response:
     context.model = model.name
     exchange = EmbeddingExchange(model, asked, limits)
     services.dispatcher.check_room(model, context.client)
-    call = Call(
+    call = Job(
         model=model,
         surface=SurfaceName.INFER,
         request_id=context.request_id,

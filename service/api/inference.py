@@ -62,7 +62,7 @@ async def run_model(
             call = exchange.call(body, received)
         del body  # the exchange drops it once it is decoded
     except (ServiceError, ClientDisconnect) as error:
-        dispatcher.observe_refusal(model, protocol.surface, context.request_id, began, error)
+        dispatcher.record_refusal(model, protocol.surface, context.request_id, began, error)
         raise
     answer = await dispatcher.answer(call, request.receive)
     return AnswerResponse(answer)

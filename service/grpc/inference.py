@@ -8,8 +8,9 @@ from service.grpc.exchange import GrpcExchange
 from service.grpc.front import Incoming
 from service.grpc.infer_message import InferMessage, split
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import Call, SurfaceName
 from service.scheduling.fair_executor import FairExecutor
+from service.scheduling.job import Job
+from service.scheduling.record import SurfaceName
 from service.services import Services
 
 _SMALL_BYTES = 1 << 16
@@ -48,16 +49,16 @@ class Inference:
 
     async def _receive(
         self, model: LoadedModel, message: InferMessage, incoming: Incoming, received: int
-    ) -> Call[bytes]:
+    ) -> Job[bytes]:
         context, dispatcher = incoming.context, self._services.dispatcher
         try:
             dispatcher.check_room(model, context.client)
             exchange = await self._open(model, message, incoming)
         except ServiceError as error:
-            dispatcher.observe_refusal(model, SurfaceName.GRPC, context.request_id, received, error)
+            dispatcher.record_refusal(model, SurfaceName.GRPC, context.request_id, received, error)
             raise
         incoming.data = b""
-        return Call(
+        return Job(
             model=model,
             surface=SurfaceName.GRPC,
             request_id=context.request_id,

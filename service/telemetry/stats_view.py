@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from service.histogram import REQUEST_SECONDS, Histogram
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from service.telemetry.statistics import InferenceStatistics, ModelStatistics
 
 
@@ -49,7 +49,7 @@ class StatsView(BaseModel):
 
 
 def describe_models(
-    models: Iterable[LoadedModel], dispatcher: Dispatcher, statistics: InferenceStatistics
+    models: Iterable[LoadedModel], dispatcher: Scheduler, statistics: InferenceStatistics
 ) -> dict[str, ModelStats]:
     """Return the counters of the loaded models by name.
 

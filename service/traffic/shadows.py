@@ -13,9 +13,8 @@ from engine import StopSignal
 from service.log_context import FIELDS
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
-from service.scheduling.call import Call
-from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.pending_call import DoneCallback
+from service.scheduling.job import Job
+from service.scheduling.scheduler import DoneCallback, Scheduler
 from service.traffic.model_traffic import ModelTraffic
 from service.traffic.shadow_budget import ShadowBudget
 from service.traffic.shadow_check import why_not_shadowed
@@ -65,7 +64,7 @@ class Shadows:
         find: finds the operator that diverges first.
     """
 
-    def __init__(self, dispatcher: Dispatcher, worker_count: int, find: FindDivergence) -> None:
+    def __init__(self, dispatcher: Scheduler, worker_count: int, find: FindDivergence) -> None:
         self._dispatcher = dispatcher
         self._worker_count = worker_count
         self._find = find
@@ -97,8 +96,8 @@ class Shadows:
             _logger.warning("no shadow runs", extra={FIELDS: {"model": entry.name, "reason": reason}})
 
     def mirror(
-        self, call: Call[Payload], done: DoneCallback[Payload]
-    ) -> tuple[Call[Payload], DoneCallback[Payload]]:
+        self, call: Job[Payload], done: DoneCallback[Payload]
+    ) -> tuple[Job[Payload], DoneCallback[Payload]]:
         """Return what to submit in place of a call, so that its inputs and outputs are kept if its turn has come.
 
         Every call of the server comes by here, so that a shadow run makes room for it.

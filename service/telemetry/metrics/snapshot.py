@@ -9,8 +9,8 @@ from service.graph.view import count_precisions
 from service.histogram import Histogram
 from service.images.decoder import DECODER
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.policy import scheduling_policy
+from service.scheduling.scheduler import Scheduler
 from service.stores.poll_status import PollStatus
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.rpc_durations import RpcEnding
@@ -83,7 +83,7 @@ class Snapshot:
 
 def take_snapshot(
     models: Iterable[LoadedModel],
-    dispatcher: Dispatcher,
+    dispatcher: Scheduler,
     settings: Settings,
     statistics: InferenceStatistics,
     http_durations: HttpDurations,

@@ -12,7 +12,7 @@ from httpx import AsyncClient
 from engine import Array, RunResult, RuntimeGraph
 from engine.run.run import StopCheck
 from service.api import inference as route
-from service.scheduling import dispatcher
+from service.scheduling import scheduler
 from service.scheduling.policy import SchedulingPolicy
 from service.services import services_of
 from tests.service.api.answers import check_error, values
@@ -93,7 +93,7 @@ async def test_request_that_takes_too_long_is_given_up(
     gate = Gate(monkeypatch)
     services = services_of(fresh_app)
     monkeypatch.setattr(
-        dispatcher, "scheduling_policy", lambda config, settings, batching: SchedulingPolicy(timeout=600.0)
+        scheduler, "scheduling_policy", lambda config, settings, batching: SchedulingPolicy(timeout=600.0)
     )
     task = asyncio.create_task(fresh_client.post("/infer?model=vector", json=number(1)))
     await gate.has_begun()

@@ -3,10 +3,10 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.stubs import Records, StubGraph, settings_of
 
-Start = Callable[..., Dispatcher]
+Start = Callable[..., Scheduler]
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def records() -> Records:
 @pytest.fixture
 async def start(graph: StubGraph, records: Records) -> AsyncIterator[Start]:
     """Starts dispatchers, by settings; ends them with the test, and lets the runs of `graph` go on for that."""
-    started: list[Dispatcher] = []
+    started: list[Scheduler] = []
 
-    def make(**values: object) -> Dispatcher:
-        dispatcher = Dispatcher(settings_of(**values), [records])
+    def make(**values: object) -> Scheduler:
+        dispatcher = Scheduler(settings_of(**values), [records])
         dispatcher.start()
         started.append(dispatcher)
         return dispatcher

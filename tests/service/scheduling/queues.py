@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.stubs import (
     Client,
     StubGraph,
@@ -16,7 +16,7 @@ from tests.service.scheduling.stubs import (
 Task = asyncio.Task[Any]
 
 
-async def blocked(dispatcher: Dispatcher, graph: StubGraph, model: LoadedModel) -> Task:
+async def blocked(dispatcher: Scheduler, graph: StubGraph, model: LoadedModel) -> Task:
     """Keep the one worker busy with a run of 1000; `graph.open` lets it go on."""
     graph.close()
     task = Client(dispatcher).ask(call_of(model, rows(1000)))
@@ -24,7 +24,7 @@ async def blocked(dispatcher: Dispatcher, graph: StubGraph, model: LoadedModel) 
     return task
 
 
-async def queue(dispatcher: Dispatcher, *calls: Any) -> list[Task]:
+async def queue(dispatcher: Scheduler, *calls: Any) -> list[Task]:
     """Send calls, each when the one before waits."""
     tasks = []
     for call in calls:
@@ -34,11 +34,11 @@ async def queue(dispatcher: Dispatcher, *calls: Any) -> list[Task]:
     return tasks
 
 
-async def decoded(dispatcher: Dispatcher, model: LoadedModel) -> None:
+async def decoded(dispatcher: Scheduler, model: LoadedModel) -> None:
     """Return when a call waits for others to be run with."""
 
     def has_one() -> bool:
-        queue = dispatcher._scheduler._queues.get(model)
-        return queue is not None and queue._batcher is not None and len(queue._batcher) == 1
+        queue = dispatcher._pool._queues.get(model)
+        return queue is not None and queue._batcher.length == 1
 
     await until(lambda: has_one() and not dispatcher.running())

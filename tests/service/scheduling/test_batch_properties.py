@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.stubs import (
     SOON,
     Records,
@@ -41,7 +41,7 @@ def test_batched_answers_are_those_of_calls_one_by_one(
     async def ask_all() -> list[Any]:
         records = Records()
         graph = StubGraph()
-        dispatcher = Dispatcher(settings_of(workers=2, queue_size=100), [records])
+        dispatcher = Scheduler(settings_of(workers=2, queue_size=100), [records])
         dispatcher.start()
         batching = {"max_queue_delay_ms": delay, "preferred_batch_sizes": preferred}
         model = model_of(graph, batch_size=size, batching=batching)
@@ -72,7 +72,7 @@ def test_counts_of_runs_add_up() -> None:
 
     async def ask_all() -> tuple[Records, StubGraph]:
         records, graph = Records(), StubGraph()
-        dispatcher = Dispatcher(settings_of(workers=2, queue_size=1000), [records])
+        dispatcher = Scheduler(settings_of(workers=2, queue_size=1000), [records])
         dispatcher.start()
         model = model_of(graph, batch_size=4)
         tasks = [dispatcher.answer(call_of(model, rows(number)), stay) for number in range(200)]

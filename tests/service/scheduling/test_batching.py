@@ -8,9 +8,8 @@ import pytest
 
 from engine import TraceLevel
 from service.codec import Options
-from service.scheduling.call import RunOutcome
-from service.scheduling.dynamic_batcher import DynamicBatcher
-from service.scheduling.scheduled_call import ScheduledCall
+from service.scheduling.batch import Batcher
+from service.scheduling.job import Job, RunOutcome
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked, queue
 from tests.service.scheduling.stubs import (
@@ -144,13 +143,13 @@ async def test_only_calls_that_may_meet_others_are_matched_with_them(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, delay: int
 ) -> None:
     matched: list[int] = []
-    add = DynamicBatcher.add
+    add = Batcher.add
 
-    def match(self: DynamicBatcher, call: ScheduledCall[Any]) -> None:
+    def match(self: Batcher, call: Job[Any]) -> None:
         matched.append(call.number)
         add(self, call)
 
-    monkeypatch.setattr(DynamicBatcher, "add", match)
+    monkeypatch.setattr(Batcher, "add", match)
     dispatcher, model = start(), model_of(graph, batch_size=4, batching={"max_queue_delay_ms": delay})
     assert await dispatcher.run(call_of(model, rows(1))) == [2]
     assert len(matched) == (1 if delay else 0), "with a delay, it waits for others"

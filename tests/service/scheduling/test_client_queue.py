@@ -10,33 +10,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.errors import ServiceError
-from service.scheduling.client_queue import ClientQueue
-from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.scheduled_call import ScheduledCall
+from service.scheduling.job import Job
+from service.scheduling.queue import ClientQueue
+from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import Client, Records, StubGraph, call_of, model_of, rows, settled, until
-from tests.service.scheduling.test_order import Unfinished
 
 MODEL = model_of(StubGraph())
 Arrivals = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 3)), max_size=30)
 
 
-async def schedule(arrivals: list[tuple[str, int]]) -> list[ScheduledCall[Any]]:
-    return [
-        ScheduledCall(call_of(MODEL, rows(1), client=client), 1.0, priority, Unfinished())
-        for client, priority in arrivals
-    ]
+async def schedule(arrivals: list[tuple[str, int]]) -> list[Job[Any]]:
+    jobs = [call_of(MODEL, rows(1), client=client) for client, _ in arrivals]
+    for job, (_, priority) in zip(jobs, arrivals, strict=True):
+        job.admit(1.0, priority)
+    return jobs
 
 
-def queue_of(calls: list[ScheduledCall[Any]]) -> ClientQueue:
+def queue_of(calls: list[Job[Any]]) -> ClientQueue:
     queue = ClientQueue()
     for call in calls:
         queue.push(call)
     return queue
 
 
-def popped(queue: ClientQueue) -> list[ScheduledCall[Any]]:
-    return [queue.pop() for _ in range(len(queue))]
+def popped(queue: ClientQueue) -> list[Job[Any]]:
+    return [queue.pop() for _ in range(queue.length)]
 
 
 @given(Arrivals, st.data())
@@ -50,18 +49,18 @@ def test_calls_are_served_by_priority_then_in_turns_then_as_they_came(
     assert all(queue.discard(call) for call in gone)
     assert not any(queue.discard(call) for call in gone)
     left = [call for call in calls if call not in gone]
-    assert len(queue) == len(left)
+    assert queue.length == len(left)
     shown, served = list(queue), popped(queue)
     assert served == shown
     assert set(served) == set(left)
-    assert (len(queue), list(queue)) == (0, [])
+    assert (queue.length, list(queue)) == (0, [])
     assert [call.priority for call in served] == sorted(call.priority for call in left)
     for priority in (1, 2, 3):
         of_class = [call for call in served if call.priority == priority]
         for client in "abcd":
-            numbers = [call.number for call in of_class if call.call.client == client]
+            numbers = [call.number for call in of_class if call.client == client]
             assert numbers == sorted(numbers)
-        turns = [Counter(call.call.client for call in of_class[:end]) for end in range(len(of_class) + 1)]
+        turns = [Counter(call.client for call in of_class[:end]) for end in range(len(of_class) + 1)]
         totals = turns[-1]
         for had in turns:  # no client has had two turns more than one that still waits
             behind = [had[client] for client in totals if had[client] < totals[client]]
@@ -75,35 +74,35 @@ def test_who_comes_later_waits_for_one_round() -> None:
     for call in calls[5:]:
         queue.push(call)
     order = [first, *popped(queue)]
-    assert [call.call.client for call in order] == list("aababaa")
+    assert [call.client for call in order] == list("aababaa")
 
 
 def test_the_last_call_of_the_client_that_has_most_gives_way() -> None:
     calls = asyncio.run(schedule([("a", 2), ("b", 1), ("a", 3), ("a", 2), ("c", 1), ("b", 1)]))
     queue = queue_of(calls)
-    assert queue.overgrown("c") is calls[2]
-    assert queue.overgrown("new") is calls[2]
-    assert queue.overgrown("b") is None  # it would have as many as the other then
-    assert queue.overgrown("a") is None
+    assert queue.evictable("c") is calls[2]
+    assert queue.evictable("new") is calls[2]
+    assert queue.evictable("b") is None  # it would have as many as the other then
+    assert queue.evictable("a") is None
     queue.discard(calls[2])
-    assert queue.overgrown("c") is None
-    assert queue.overgrown("new") is not None
+    assert queue.evictable("c") is None
+    assert queue.evictable("new") is not None
 
 
 def test_calls_that_wait_elsewhere_count_and_give_way_last() -> None:
     calls = asyncio.run(schedule([("a", 1), ("a", 1), ("b", 1), ("a", 1)]))
     queue = queue_of(calls[2:])
-    assert queue.overgrown("c", calls[:2]) is calls[3]
+    assert queue.evictable("c", calls[:2]) is calls[3]
     queue.discard(calls[3])
-    assert queue.overgrown("c", calls[:2]) is calls[1]
-    assert ClientQueue().overgrown("c", calls[:2]) is calls[1]
-    assert queue.overgrown("b", calls[:2]) is None
+    assert queue.evictable("c", calls[:2]) is calls[1]
+    assert ClientQueue().evictable("c", calls[:2]) is calls[1]
+    assert queue.evictable("b", calls[:2]) is None
 
 
 def test_nobody_gives_way_where_each_has_one() -> None:
     queue = queue_of(asyncio.run(schedule([("a", 1), ("b", 1), ("c", 1)])))
-    assert queue.overgrown("d") is None
-    assert ClientQueue().overgrown("d") is None
+    assert queue.evictable("d") is None
+    assert ClientQueue().evictable("d") is None
 
 
 @pytest.mark.anyio
@@ -131,10 +130,10 @@ async def test_a_flood_leaves_room_for_others(start: Start, graph: StubGraph, re
     assert sorted(record.status.name for record in records).count("REJECTED") == 2
 
 
-def decoded(dispatcher: Dispatcher) -> Iterable[object]:
+def decoded(dispatcher: Scheduler) -> Iterable[object]:
     """Yield the calls that wait for their batch."""
-    for queue in dispatcher._scheduler._queues.values():
-        yield from queue._batcher or ()
+    for queue in dispatcher._pool._queues.values():
+        yield from queue._batcher
 
 
 @pytest.mark.anyio

@@ -14,12 +14,10 @@ from engine import TraceLevel
 from service.codec import Decoded, Options
 from service.errors import ServiceError
 from service.heavy_work import WorkStoppedError, check_wanted, check_weight
-from service.scheduling import run_estimate, scheduler
-from service.scheduling.call import RunOutcome
-from service.scheduling.call_record import CallStatus
-from service.scheduling.progress import Progress
+from service.scheduling import run_estimate, worker
+from service.scheduling.job import Job, RunOutcome
+from service.scheduling.record import CallStatus, Timestamps
 from service.scheduling.run_estimate import LIGHT_ROWS, RunEstimate
-from service.scheduling.timestamps import Timestamps
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import queue
 from tests.service.scheduling.stubs import (
@@ -205,7 +203,7 @@ async def test_a_heavy_call_whose_client_leaves_is_dropped(start: Start, graph: 
 async def test_a_heavy_call_that_is_stuck_beyond_its_time_gives_its_place_to_another(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduler, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.0)
     dispatcher, model, stuck, heavy = start(), model_of(graph), Heavy(), Heavy()
     late = Client(dispatcher).ask(call_of(model, rows(1), decode=stuck.decode))
     await stuck.has_begun()
@@ -275,11 +273,9 @@ async def test_calls_on_their_way_to_heavy_workers_are_refused_with_all_others(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dispatcher, model, heavy = start(), model_of(graph), Heavy()
-    inbox = dispatcher._scheduler._inbox
-    assert inbox is not None
     kept: list[Callable[[], None]] = []
     with monkeypatch.context() as patch:  # the event loop is busy with something else meanwhile
-        patch.setattr(inbox, "call", lambda *call: kept.append(partial(*call)))
+        patch.setattr(dispatcher._pool, "_call_loop", lambda *call: kept.append(partial(*call)))
         task = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
         await until(lambda: bool(heavy.tries) and not dispatcher.busy_workers())
     dispatcher.refuse_all(ServiceError(503, "shutting_down", "the server is shutting down"))
@@ -296,7 +292,7 @@ async def test_queue_of_heavy_calls_is_forgotten_with_its_model(start: Start, gr
     heavy.ends.set()
     await dispatcher.answer(call_of(model, rows(1), decode=heavy.decode), stay)
     dispatcher.retire(model)
-    await until(lambda: dispatcher._heavy._queues == {} == dispatcher._scheduler._queues)
+    await until(lambda: dispatcher._large._queues == {} == dispatcher._pool._queues)
 
 
 async def test_errors_of_heavy_work_end_its_own_call(start: Start, graph: StubGraph) -> None:
@@ -313,24 +309,25 @@ async def test_errors_of_heavy_work_end_its_own_call(start: Start, graph: StubGr
     assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6]
 
 
-def progress_of(items: int, seconds: float) -> Progress[object]:
-    progress: Progress[object] = Progress(Timestamps(forward_start=1, forward_end=1 + int(seconds * 1e9)))
-    progress.items = items
-    return progress
+def job_of(items: int, seconds: float) -> Job[Any]:
+    job = call_of(model_of(StubGraph()), rows(1))
+    job.timestamps = Timestamps(forward_start=1, forward_end=1 + int(seconds * 1e9))
+    job.rows = items
+    return job
 
 
 def test_estimate_follows_the_latest_runs() -> None:
     estimate = RunEstimate(1)
-    call = progress_of(100, 0.2)
-    assert estimate.is_heavy(call)
-    estimate.observe(progress_of(1000, 0.1))
-    assert not estimate.is_heavy(call)
+    call = job_of(100, 0.2)
+    assert estimate.is_large(call)
+    estimate.observe(job_of(1000, 0.1))
+    assert not estimate.is_large(call)
     for _ in range(10):
         estimate.observe(call)
-    assert estimate.is_heavy(call)
-    assert not estimate.is_heavy(progress_of(LIGHT_ROWS, 9.0))
+    assert estimate.is_large(call)
+    assert not estimate.is_large(job_of(LIGHT_ROWS, 9.0))
 
 
 def test_runs_of_a_whole_batch_are_light() -> None:
-    assert not RunEstimate(100).is_heavy(progress_of(100, 1.0))
-    assert RunEstimate(100).is_heavy(progress_of(101, 1.0))
+    assert not RunEstimate(100).is_large(job_of(100, 1.0))
+    assert RunEstimate(100).is_large(job_of(101, 1.0))

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -15,10 +15,10 @@ from threadpoolctl import threadpool_info
 from engine import LayerError
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling.call import RunOutcome
-from service.scheduling.call_record import CallStatus
-from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.loop_inbox import LoopInbox
+from service.scheduling.job import Job, RunOutcome
+from service.scheduling.record import CallStatus
+from service.scheduling.scheduler import Scheduler
+from service.scheduling.worker import WorkerPool
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
     Client,
@@ -130,15 +130,15 @@ async def test_model_that_does_not_run_is_the_backends_fault(
 async def test_worker_is_free_before_its_answer_is_known(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dispatcher, hand_over = start(queue_size=0), LoopInbox.call
+    dispatcher, deliver = start(queue_size=0), WorkerPool._deliver
     running: list[int] = []
 
-    def watch(inbox: LoopInbox, *arguments: Any) -> None:
+    def watch(pool: WorkerPool, jobs: Sequence[Job[Any]]) -> None:
         running.append(dispatcher.running())
-        hand_over(inbox, *arguments)
+        deliver(pool, jobs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LoopInbox, "call", watch)
+        patch.setattr(WorkerPool, "_deliver", watch)
         await dispatcher.answer(call_of(model_of(graph), rows(1)), stay)
     assert running == [0]
 
@@ -294,7 +294,7 @@ async def test_worker_holds_on_to_nothing_of_a_call_that_is_done(start: Start, g
         await dispatcher.answer(call_of(model_of(graph), rows(), decode=decode), stay)
         return weakref.ref(body)
 
-    dispatcher = Dispatcher(settings_of())
+    dispatcher = Scheduler(settings_of())
     dispatcher.start()
     body = await ask()
     await settled(dispatcher)
@@ -316,20 +316,20 @@ async def test_retired_model_is_forgotten_when_its_last_call_is_over(start: Star
     graph.open.set()
     assert await asyncio.gather(*tasks, straggler) == [[2], [4], [6]]
     await settled(dispatcher)
-    assert dispatcher._scheduler._queues == {}
+    assert dispatcher._pool._queues == {}
     dispatcher.check_room(model)
-    assert dispatcher._scheduler._queues == {}, "the call may not come after all"
+    assert dispatcher._pool._queues == {}, "the call may not come after all"
     assert await dispatcher.answer(call_of(model, rows(4)), stay) == [8]
     await settled(dispatcher)
-    assert dispatcher._scheduler._queues == {}
+    assert dispatcher._pool._queues == {}
 
 
 def test_answer_for_a_loop_that_is_closed_is_dropped() -> None:
     graph = StubGraph()
     graph.close()
 
-    async def make() -> Dispatcher:
-        dispatcher = Dispatcher(settings_of())
+    async def make() -> Scheduler:
+        dispatcher = Scheduler(settings_of())
         dispatcher.start()
         task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
         await graph.has_begun()

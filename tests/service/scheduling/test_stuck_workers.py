@@ -10,8 +10,8 @@ from service.codec import Decoded
 from service.errors import ServiceError
 from service.heavy_work import check_weight
 from service.repository.loaded_model import LoadedModel
-from service.scheduling import scheduler
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling import worker
+from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked
 from tests.service.scheduling.stubs import (
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.0)
 
 
 class Stuck:
@@ -47,7 +47,7 @@ class Stuck:
         assert self.ends.wait(SOON)
         return Decoded({"0": rows(1)})
 
-    async def hold(self, dispatcher: Dispatcher, model: LoadedModel) -> None:
+    async def hold(self, dispatcher: Scheduler, model: LoadedModel) -> None:
         """Have a client leave while a worker decodes what it sent."""
         client = Client(dispatcher)
         task = client.ask(call_of(model, rows(1), decode=self.decode))

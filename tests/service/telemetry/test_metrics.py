@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from engine import Compilation, Precision
 from service.config.model_config import ModelConfig
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call_record import CallRecord, CallStatus
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.record import CallRecord, CallStatus
+from service.scheduling.scheduler import Scheduler
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.metrics import (
     COLLECTORS,
@@ -74,7 +74,7 @@ class Server:
                 observer.observe(record)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        dispatcher = cast(Dispatcher, BusyDispatcher())
+        dispatcher = cast(Scheduler, BusyDispatcher())
         settings = settings_of(workers=2)
         snapshot = take_snapshot(self.models, dispatcher, settings, self.statistics, self.http_durations)
         return self.metrics.render(snapshot, wants_openmetrics=asks_for_openmetrics(accept))

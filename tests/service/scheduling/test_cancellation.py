@@ -10,10 +10,8 @@ from starlette.requests import ClientDisconnect
 from engine import StopSignal
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling import disconnect_watcher
-from service.scheduling.call_record import CallStatus
-from service.scheduling.delay_queue import DelayQueue
-from service.scheduling.pending_call import PendingCall
+from service.scheduling import cancellation
+from service.scheduling.record import CallStatus
 from service.scheduling.refusals import shutting_down
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
@@ -129,7 +127,7 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event loop is too busy to see the deadline: the worker sees it."""
-    monkeypatch.setattr(disconnect_watcher, "DELAY_SECONDS", SOON)
+    monkeypatch.setattr(cancellation, "WATCH_DELAY_SECONDS", SOON)
     decoded = []
 
     def decode() -> Decoded:
@@ -142,8 +140,8 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
     await graph.has_begun()
     late = Client(dispatcher).ask(call_of(model, rows(), decode=decode))
     await until(lambda: dispatcher.waiting() == 1)
-    (waiting,) = dispatcher._scheduler._queues[model]._undecoded
-    waiting.deadline = 0.0  # type: ignore[misc]  # its time is up, and only the worker knows
+    (waiting,) = dispatcher._pool._queues[model]._undecoded
+    waiting.deadline = 0.0  # its time is up, and only the worker knows
     graph.open.set()
     await first
     await settled(dispatcher)
@@ -155,7 +153,7 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
 async def test_deadline_that_the_worker_sees_first_is_the_same_error(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, records: Records
 ) -> None:
-    monkeypatch.setattr(disconnect_watcher, "DELAY_SECONDS", SOON)
+    monkeypatch.setattr(cancellation, "WATCH_DELAY_SECONDS", SOON)
     graph.close()
     dispatcher = start()
     task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
@@ -225,8 +223,8 @@ async def test_end_of_a_call_is_told_once(start: Start, graph: StubGraph, record
     pending = dispatcher.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
     await graph.has_begun()
     gone = ClientDisconnect()
-    pending.give_up("the client left", gone)
-    pending.give_up("the client left once more", ClientDisconnect())
+    dispatcher.cancel(pending, "the client left", gone)
+    dispatcher.cancel(pending, "the client left once more", ClientDisconnect())
     dispatcher.refuse_all(shutting_down())
     graph.open.set()
     await settled(dispatcher)
@@ -267,17 +265,9 @@ async def test_refused_call_keeps_no_retired_model_alive(start: Start, graph: St
     dispatcher.retire(retired)
     with pytest.raises(ServiceError, match="workers are busy"):
         dispatcher.submit(call_of(retired, rows(1)), lambda *_: None)
-    assert retired not in dispatcher._scheduler._queues
+    assert retired not in dispatcher._pool._queues
     graph.open.set()
     assert await running == [2]
-
-
-async def test_pending_call_that_was_not_submitted_is_in_no_queue(start: Start, graph: StubGraph) -> None:
-    dispatcher = start()
-    PendingCall(
-        call_of(model_of(graph), rows(1)), DelayQueue(1.0), 1, dispatcher._scheduler, [], lambda *_: None
-    )
-    assert dispatcher._scheduler._queues == {}
 
 
 async def test_client_is_watched_only_while_it_waits(start: Start, graph: StubGraph) -> None:

@@ -11,9 +11,9 @@ import pytest
 from engine import LayerError
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling import model_queue
-from service.scheduling.call_record import CallStatus
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling import queue as queues
+from service.scheduling.record import CallStatus
+from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked, queue
 from tests.service.scheduling.stubs import Client, Records, StubGraph, call_of, model_of, rows, stay, until
@@ -27,16 +27,16 @@ SETTLED = 40
 @pytest.fixture(autouse=True)
 def all_work_is_brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no slow moment of the machine make work long."""
-    monkeypatch.setattr(model_queue, "_BRIEF_SECONDS", 60.0)
+    monkeypatch.setattr(queues, "_BRIEF_SECONDS", 60.0)
 
 
-async def rest(dispatcher: Dispatcher) -> None:
+async def rest(dispatcher: Scheduler) -> None:
     """Return when all workers wait for work: one that comes from its last call takes the next without being woken."""
-    scheduler = dispatcher._scheduler
-    await until(lambda: scheduler._idle == scheduler._worker_count)
+    pool = dispatcher._pool
+    await until(lambda: pool._idle == pool._worker_count)
 
 
-async def settle(dispatcher: Dispatcher, make_call: Callable[[], Any]) -> None:
+async def settle(dispatcher: Scheduler, make_call: Callable[[], Any]) -> None:
     """Make brief calls, one at a time, until the loop runs them."""
     for _ in range(SETTLED):
         await rest(dispatcher)
@@ -71,9 +71,7 @@ async def test_models_whose_work_is_long_go_to_workers(
 ) -> None:
     dispatcher, model = start(), model_of(graph)
     await settle(dispatcher, lambda: call_of(model, rows(1), is_brief=True))
-    monkeypatch.setattr(model_queue, "_BRIEF_SECONDS", 0.0)
-    await dispatcher.answer(call_of(model, rows(1), is_brief=True), stay)
-    assert graph.threads[-1] != "worker-0", "it was not known yet"
+    monkeypatch.setattr(queues, "_BRIEF_SECONDS", 0.0)
     await dispatcher.answer(call_of(model, rows(1), is_brief=True), stay)
     assert graph.threads[-1] == "worker-0"
 
@@ -105,7 +103,7 @@ async def test_a_busy_worker_is_company(start: Start, graph: StubGraph) -> None:
     assert list(await asyncio.gather(first, second)) == [[2000], [4]]
 
 
-async def blocked_on_worker(dispatcher: Dispatcher, graph: StubGraph, model: Any) -> "asyncio.Task[Any]":
+async def blocked_on_worker(dispatcher: Scheduler, graph: StubGraph, model: Any) -> "asyncio.Task[Any]":
     """Keep a worker busy: with a call that is not brief."""
     while graph.begun.acquire(blocking=False):
         pass
@@ -133,7 +131,7 @@ async def test_a_client_that_leaves_before_its_turn_is_not_run(start: Start, gra
     await settle(dispatcher, lambda: call_of(model, rows(1), is_brief=True))
     runs = len(graph.firsts)
     pending = dispatcher.submit(call_of(model, rows(2), is_brief=True), lambda answer, error: None)
-    pending.give_up("the client left", LayerError("left"))
+    dispatcher.cancel(pending, "the client left", LayerError("left"))
     await asyncio.sleep(0)
     await until(lambda: dispatcher.waiting() == 0)
     assert await dispatcher.answer(call_of(model, rows(3), is_brief=True), stay) == [6]
