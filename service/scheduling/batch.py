@@ -7,9 +7,9 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
+from service.repository.rows import Signature
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
-from service.scheduling.rows import Signature
 
 _order = attrgetter("priority", "number")
 

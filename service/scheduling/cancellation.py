@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 from starlette.types import Receive
@@ -12,12 +13,13 @@ from service.scheduling.job import Job
 
 WATCH_DELAY_SECONDS = 0.02
 """Seconds before a client is watched: most responses come sooner, and a task for each would cost more."""
+_deadline = attrgetter("deadline")
 
 
 @contextmanager
 def stop_signal(jobs: Sequence[Job[Any]]) -> Iterator[StopSignal]:
     """Return the stop signal of a run: set once all of its jobs are cancelled, or after the last deadline."""
-    signal = StopSignal(max(job.deadline for job in jobs))
+    signal = StopSignal(max(map(_deadline, jobs)))
 
     def stop(reason: str) -> None:
         if all(job.cancel_reason is not None for job in jobs):

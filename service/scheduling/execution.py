@@ -12,12 +12,12 @@ from typing import Any
 from engine import InputError, LayerError, RunResult, RunStoppedError, TraceLevel
 from service.errors import ServiceError, out_of_memory, without_frames
 from service.heavy_work import HeavyWorkError, WorkStoppedError
+from service.repository.row_runs import run_rows
+from service.repository.rows import batch_signature, count_rows, join, split
 from service.scheduling.cancellation import stop_signal
 from service.scheduling.declared_shape import name_declared_shape
 from service.scheduling.job import Job, JobResult, RunOutcome
 from service.scheduling.record import CallStatus
-from service.scheduling.row_runs import run_rows
-from service.scheduling.rows import batch_signature, count_rows, join, split
 
 _EXPLAINED = (ServiceError, InputError, LayerError, RunStoppedError)
 """Errors whose message says everything; the log needs the tracebacks of all others."""

@@ -14,9 +14,9 @@ from service.codec import Decoded
 from service.errors import ServiceError, engine_error
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
+from service.repository.rows import Signature
 from service.scheduling.record import CallRecord, CallStatus, SurfaceName, Timestamps
 from service.scheduling.refusals import timed_out
-from service.scheduling.rows import Signature
 
 Payload = TypeVar("Payload")
 

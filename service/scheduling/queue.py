@@ -13,7 +13,9 @@ from service.scheduling.batch import Batcher
 from service.scheduling.job import Job, JobState
 from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.refusals import queue_full
+from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.service_rate import ServiceRate
+from service.scheduling.trace_setting import TraceSetting
 
 _WEIGHT = 0.1
 """Weight of the latest work in the moving average."""
@@ -178,6 +180,8 @@ class ModelQueue:
         model: the model.
         policy: how its jobs are scheduled.
         clock: the virtual time that all queues share.
+        tracing: which runs are sampled.
+        estimate: which runs are large.
 
     Attributes:
         share: how much worker time it has had.
@@ -185,9 +189,18 @@ class ModelQueue:
         replaced: work whose worker another one has replaced.
     """
 
-    def __init__(self, model: LoadedModel, policy: SchedulingPolicy, clock: VirtualClock) -> None:
+    def __init__(
+        self,
+        model: LoadedModel,
+        policy: SchedulingPolicy,
+        clock: VirtualClock,
+        tracing: TraceSetting,
+        estimate: RunEstimate,
+    ) -> None:
         self.model = model
         self.policy = policy
+        self.tracing = tracing
+        self.estimate = estimate
         self.share = FairShare(clock)
         self.work: set[Work] = set()
         self.replaced: set[Work] = set()
@@ -222,44 +235,27 @@ class ModelQueue:
             return False
         return waiting - min(idle_workers, self.policy.workers - len(self.work)) >= self.policy.queue_size
 
-    def check_room(self, idle_workers: int, client: Peer = "") -> None:
-        """Check that one more job of a client has room, perhaps after an eviction.
+    def room(self, idle_workers: int, client: Peer = "") -> Job[Any] | None:
+        """Return the job to evict for one more of a client; None if there is room without.
 
         Args:
             idle_workers: number of workers without work.
             client: who sends the job.
-
-        Raises:
-            ServiceError: 503 `queue_full`.
-        """
-        if self.is_full(idle_workers) and self._evictable(client) is None:
-            raise queue_full(self.waiting, self.running, self.retry_after())
-
-    def make_room(self, idle_workers: int, client: Peer) -> tuple[Job[Any], ServiceError] | None:
-        """Evict a job for one more of a client, if the queue is full.
-
-        Args:
-            idle_workers: number of workers without work.
-            client: who sends the job.
-
-        Returns:
-            The evicted job and its error; None if there was room.
 
         Raises:
             ServiceError: 503 `queue_full`, as no client has more jobs than this one.
         """
         if not self.is_full(idle_workers):
             return None
-        evicted = self._evictable(client)
-        refusal = queue_full(self.waiting, self.running, self.retry_after(), gives_way=evicted is not None)
-        if evicted is None:
-            raise refusal
-        self.discard(evicted)
-        return evicted, refusal
+        evictable = self._undecoded.evictable(client, list(self._batcher))
+        if evictable is None:
+            raise self.refusal()
+        return evictable
 
-    def retry_after(self) -> int:
-        """Return the whole seconds until all jobs of the queue are done, at its recent rate."""
-        return self._rate.retry_after(self.waiting + self.running)
+    def refusal(self, *, is_evicted: bool = False) -> ServiceError:
+        """Return the error of a job without room, to be retried once the queue is done at its recent rate."""
+        seconds = self._rate.retry_after(self.waiting + self.running)
+        return queue_full(self.waiting, self.running, seconds, is_evicted=is_evicted)
 
     def push(self, job: Job[Any], now: float) -> None:
         """Add a job that waits for a worker."""
@@ -287,7 +283,9 @@ class ModelQueue:
         """Return when there is work for one more worker; inf if there is none."""
         if len(self.work) >= self.policy.workers:
             return inf
-        return -inf if self._undecoded.length else self._batcher.due(self.share.mean)
+        if self._undecoded.length:
+            return -inf
+        return self._batcher.due(self.share.mean) if self._batcher.length else inf
 
     def take(self, now: float) -> Work:
         """Return work for a worker; to be called when it is due."""
@@ -338,9 +336,6 @@ class ModelQueue:
         if self.is_idle:
             self._rate.idle()
         return True
-
-    def _evictable(self, client: Peer) -> Job[Any] | None:
-        return self._undecoded.evictable(client, list(self._batcher))
 
     def _count_to_decode(self, now: float) -> int:
         """Return how many jobs to decode: what a batch still has room for, at least one if no batch is due."""

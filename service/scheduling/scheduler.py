@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -11,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
+from threadpoolctl import threadpool_limits
 
 from service.config.settings import Settings
 from service.errors import ServiceError
@@ -18,7 +21,8 @@ from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.cancellation import watch_client
 from service.scheduling.job import Job
-from service.scheduling.policy import SchedulingPolicy, scheduling_policy
+from service.scheduling.policy import scheduling_policy
+from service.scheduling.queue import ModelQueue, VirtualClock
 from service.scheduling.record import CallObserver, CallRecord, CallStatus, SurfaceName, Timestamps
 from service.scheduling.refusals import timed_out
 from service.scheduling.run_estimate import RunEstimate
@@ -51,26 +55,27 @@ class Scheduler:
         self._observers = observers
         self.server_tracing = TraceSetting(settings.trace_rate)
         self.mirror: Callable[[Job[Any], DoneCallback[Any]], tuple[Job[Any], DoneCallback[Any]]] | None = None
+        self._blas: threadpool_limits | None = None
         self._tracing: dict[str, TraceSetting] = {}
         self._estimates: WeakKeyDictionary[LoadedModel, RunEstimate] = WeakKeyDictionary()
-        self._large = WorkerPool(
-            "heavy-worker",
-            settings.heavy_worker_count,
-            self._large_policy,
-            self.trace_setting,
-            self._estimate,
-        )
-        self._pool = WorkerPool(
-            "worker", settings.worker_count, self._policy, self.trace_setting, self._estimate, self._large
-        )
+        self._large = WorkerPool("heavy-worker", settings.heavy_worker_count, self._make_large_queue)
+        self._pool = WorkerPool("worker", settings.worker_count, self._make_queue, self._large)
 
     def start(self) -> None:
-        """Start the workers."""
+        """Start the workers, and limit BLAS to the server's `threads`; models' own `threads` are those of kernels."""
+        # threadpoolctl obeys the first thread that sets a limit, and ignores all others while that lives
+        self._blas_thread = ThreadPoolExecutor(1, "blas-threads")
+        limit = partial(threadpool_limits, self._settings.thread_count, user_api="blas")
+        self._blas = self._blas_thread.submit(limit).result()
         self._pool.start()
 
     def close(self) -> None:
         """Accept no more jobs, drop those that wait, and return when every worker has ended."""
         self._pool.close()
+        if self._blas is not None:
+            self._blas_thread.submit(self._blas.restore_original_limits)
+            self._blas_thread.shutdown()
+            self._blas = None
 
     def refuse_all(self, error: ServiceError) -> None:
         """Cancel all jobs; each ends with `error`."""
@@ -137,12 +142,13 @@ class Scheduler:
         job.timer = asyncio.get_running_loop().call_later(job.deadline - job.queued, self._expire, job)
         return job
 
-    async def answer(self, job: Job[Payload], receive: Receive) -> Payload:
+    async def answer(self, job: Job[Payload], receive: Receive | None = None) -> Payload:
         """Submit a job, and return its response.
 
         Args:
             job: the job.
             receive: the ASGI channel of its request, whose body was read; a client that disconnects is seen there.
+                None: the task that calls this is cancelled then.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`, 504 `timeout`, 422 or 503 if the model fails on its
@@ -151,29 +157,13 @@ class Scheduler:
         """
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         job = self.submit(job, partial(_resolve, future))
-        with watch_client(receive, lambda: self.cancel(job, "the client left", ClientDisconnect())):
+        leave = partial(self.cancel, job, "the client left")
+        with nullcontext() if receive is None else watch_client(receive, lambda: leave(ClientDisconnect())):
             try:
                 return await future
             except asyncio.CancelledError as error:
-                self.cancel(job, "the request was cancelled", error)
+                leave(error)
                 raise
-
-    async def run(self, job: Job[Payload]) -> Payload:
-        """Submit a job, and return its response; the task that waits is cancelled if the client leaves.
-
-        Args:
-            job: the job.
-
-        Raises:
-            ServiceError: as `answer`.
-        """
-        future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
-        job = self.submit(job, partial(_resolve, future))
-        try:
-            return await future
-        except asyncio.CancelledError as error:
-            self.cancel(job, "the client left", error)
-            raise
 
     def cancel(self, job: Job[Any], reason: str, error: BaseException) -> None:
         """End a job with an error, unless it has ended; its run stops before the model's next layer.
@@ -238,11 +228,14 @@ class Scheduler:
             except Exception:  # the client has to get its response all the same
                 _logger.exception("the end of a request could not be recorded")
 
-    def _policy(self, model: LoadedModel) -> SchedulingPolicy:
-        return scheduling_policy(model.config, self._settings, model.batching)
+    def _make_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
+        policy = scheduling_policy(model.config, self._settings, model.batching)
+        return ModelQueue(model, policy, clock, self.trace_setting(model), self._estimate(model))
 
-    def _large_policy(self, model: LoadedModel) -> SchedulingPolicy:
-        return replace(self._policy(model), workers=self._settings.heavy_worker_count, max_batch_size=1)
+    def _make_large_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
+        policy = scheduling_policy(model.config, self._settings, model.batching)
+        policy = replace(policy, workers=self._settings.heavy_worker_count, max_batch_size=1)
+        return ModelQueue(model, policy, clock, self.trace_setting(model), self._estimate(model))
 
     def _estimate(self, model: LoadedModel) -> RunEstimate:
         return self._estimates.setdefault(model, RunEstimate(model.batching.max_batch_size))

@@ -15,13 +15,10 @@ from service.heavy_work import giving_way, leave_heavy_work, stoppable
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import execution
-from service.scheduling.blas_thread_limit import BlasThreadLimit
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.queue import ModelQueue, VirtualClock, Work
 from service.scheduling.refusals import shutting_down
-from service.scheduling.run_estimate import RunEstimate
-from service.scheduling.trace_setting import TraceSetting
 
 GRACE_SECONDS = 1.0
 """Seconds that a worker may continue with cancelled jobs, before another one replaces it."""
@@ -43,9 +40,7 @@ class WorkerPool:
     Args:
         name: prefix of the threads' names.
         workers: number of threads.
-        policy: returns how the jobs of a model are scheduled.
-        tracing: returns which runs of a model are sampled.
-        estimate: returns the run estimate of a model.
+        make_queue: makes the queue of a model for its first job.
         large: the pool for large jobs; started and closed with this one. None: this is that pool.
     """
 
@@ -53,16 +48,12 @@ class WorkerPool:
         self,
         name: str,
         workers: int,
-        policy: Callable[[LoadedModel], SchedulingPolicy],
-        tracing: Callable[[LoadedModel], TraceSetting],
-        estimate: Callable[[LoadedModel], RunEstimate],
+        make_queue: Callable[[LoadedModel, VirtualClock], ModelQueue],
         large: "WorkerPool | None" = None,
     ) -> None:
         self._name = name
         self._worker_count = workers
-        self._policy = policy
-        self._tracing = tracing
-        self._estimate = estimate
+        self._make_queue = make_queue
         self._large = large
         self._queues: dict[LoadedModel, ModelQueue] = {}
         self._retired: WeakSet[LoadedModel] = WeakSet()
@@ -81,7 +72,6 @@ class WorkerPool:
         self._closed = False
         self._threads: list[threading.Thread] = []
         self._threads_started = 0
-        self._blas: BlasThreadLimit | None = None
         self._loop: AbstractEventLoop | None = None
 
     # on the event loop
@@ -91,7 +81,6 @@ class WorkerPool:
         self._loop = get_running_loop()
         self._is_waking = False
         if self._large is not None:
-            self._blas = BlasThreadLimit()
             self._large.start()
         # not daemons: a thread that is killed inside a native kernel takes the process down with it
         for _ in range(self._worker_count):
@@ -107,9 +96,6 @@ class WorkerPool:
         self._drop_all("the server is shutting down")
         for thread in list(self._threads):
             thread.join()
-        if self._blas is not None:
-            self._blas.close()
-            self._blas = None
 
     def waiting(self, model: LoadedModel | None = None) -> int:
         """Return how many jobs wait, for one model or for all."""
@@ -146,7 +132,7 @@ class WorkerPool:
         if queue is None or self._closed or queue.is_full(self._worker_count - self._busy):
             with self._lock:
                 queue = self._open_queue(model)
-                queue.check_room(self._worker_count - self._busy, client)
+                queue.room(self._worker_count - self._busy, client)
                 self._forget(queue)  # perhaps the job never comes
 
     def submit(self, job: Job[Any]) -> None:
@@ -158,10 +144,13 @@ class WorkerPool:
         with self._lock:
             queue = self._open_queue(job.model)
             try:
-                evicted = queue.make_room(self._worker_count - self._busy, job.client)
+                evicted = queue.room(self._worker_count - self._busy, job.client)
             except ServiceError:
                 self._forget(queue)  # its model may have been retired while the job came
                 raise
+            if evicted is not None:
+                refusal = queue.refusal(is_evicted=True)
+                queue.discard(evicted)
             queue.push(job, monotonic())
             is_alone = not self._busy and not self._is_waking
             self._sequential_jobs = self._sequential_jobs + 1 if is_alone else 0
@@ -173,9 +162,8 @@ class WorkerPool:
             # once all that has arrived by now is queued: one worker runs it together
             get_running_loop().call_soon(self._wake)
         if evicted is not None:
-            other, refusal = evicted
-            other.cancel(refusal.message)
-            other.abort(refusal)
+            evicted.cancel(refusal.message)
+            evicted.abort(refusal)
 
     def cancel(self, job: Job[Any], reason: str) -> None:
         """Drop a job that waits, or have its run stop before the next layer."""
@@ -284,7 +272,7 @@ class WorkerPool:
     def _queue(self, model: LoadedModel) -> ModelQueue:
         queue = self._queues.get(model)
         if queue is None:
-            queue = self._queues[model] = ModelQueue(model, self._policy(model), self._clock)
+            queue = self._queues[model] = self._make_queue(model, self._clock)
         return queue
 
     def _forget(self, queue: ModelQueue) -> None:
@@ -309,8 +297,6 @@ class WorkerPool:
     def _begin(self, queue: ModelQueue, now: float) -> Work:
         work = queue.take(now)
         self._busy += 1
-        if self._blas is not None:
-            self._blas.begin(queue.policy.threads)
         return work
 
     # on a worker
@@ -355,8 +341,6 @@ class WorkerPool:
             else:
                 self._busy -= 1
             self._forget(queue)
-            if self._blas is not None:
-                self._blas.end(queue.policy.threads)
             return not is_replaced
 
     def _execute(self, work: Work) -> None:
@@ -370,11 +354,10 @@ class WorkerPool:
                 decoded = self._form_batch(work, decoded)
             if not decoded:
                 return
-            model = work.queue.model
-            execution.run(decoded, self._tracing(model).sample)
+            execution.run(decoded, work.queue.tracing.sample)
             for job in decoded:
-                self._estimate(model).observe(job)
-                if job.result is None:
+                work.queue.estimate.observe(job)
+                if job.outcome is not None:
                     self._hand_over(work, job)
 
     def _decode(self, work: Work, job: Job[Any]) -> bool:
@@ -386,7 +369,7 @@ class WorkerPool:
             return False
         is_ready = execution.decode(job)
         if self._large is not None:
-            job.is_large = job.is_large or (is_ready and self._estimate(work.queue.model).is_large(job))
+            job.is_large = job.is_large or (is_ready and work.queue.estimate.is_large(job))
             if job.is_large:
                 self._hand_over(work, job)  # at once: decoding the next one may take long
                 return False

@@ -84,7 +84,7 @@ async def test_call_that_waits_for_others_counts_in_the_queue(start: Start, grap
     await decoded(dispatcher, model)
     assert (dispatcher.waiting(), dispatcher.running()) == (1, 0)
     with pytest.raises(ServiceError):
-        dispatcher._pool._queues[model].check_room(0)
+        dispatcher._pool._queues[model].room(0)
     second = Client(dispatcher).ask(call_of(model, rows(1), timeout=0.01))
     leaving.left.set()
     for each in (task, second):

@@ -151,7 +151,7 @@ async def test_only_calls_that_may_meet_others_are_matched_with_them(
 
     monkeypatch.setattr(Batcher, "add", match)
     dispatcher, model = start(), model_of(graph, batch_size=4, batching={"max_queue_delay_ms": delay})
-    assert await dispatcher.run(call_of(model, rows(1))) == [2]
+    assert await dispatcher.answer(call_of(model, rows(1))) == [2]
     assert len(matched) == (1 if delay else 0), "with a delay, it waits for others"
     await graph.has_begun()
     first = await blocked(dispatcher, graph, model)

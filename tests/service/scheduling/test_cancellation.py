@@ -83,7 +83,7 @@ async def test_cancelled_request_stops_its_run(start: Start, graph: StubGraph, r
         await task
     graph.open.set()
     await settled(dispatcher)
-    assert graph.reasons == ["the request was cancelled"]
+    assert graph.reasons == ["the client left"]
     assert [record.status for record in records] == [CallStatus.CANCELED]
 
 
@@ -180,7 +180,7 @@ async def test_all_calls_can_be_refused(start: Start, graph: StubGraph, records:
             await task
     graph.open.set()
     await settled(dispatcher)
-    assert graph.reasons == ["the server is shutting down and takes no more requests"]
+    assert graph.reasons == ["the server is shutting down; retry on another one"]
     assert graph.firsts == [[1]]
     assert {(record.status, record.worker) for record in records} == {
         (CallStatus.CANCELED, "worker-0"),
@@ -263,7 +263,7 @@ async def test_refused_call_keeps_no_retired_model_alive(start: Start, graph: St
     running = Client(dispatcher).ask(call_of(busy, rows(1)))
     await graph.has_begun()
     dispatcher.retire(retired)
-    with pytest.raises(ServiceError, match="workers are busy"):
+    with pytest.raises(ServiceError, match="the queue is full"):
         dispatcher.submit(call_of(retired, rows(1)), lambda *_: None)
     assert retired not in dispatcher._pool._queues
     graph.open.set()

@@ -1,4 +1,4 @@
-"""Clients take turns, and who has most gives way where there is no room."""
+"""Round-robin by client, and eviction from a full queue."""
 
 import asyncio
 from collections import Counter
@@ -117,7 +117,7 @@ async def test_a_flood_leaves_room_for_others(start: Start, graph: StubGraph, re
     dispatcher.check_room(model, "other")
     honest = [Client(dispatcher).ask(call_of(model, rows(100 + n), client="other")) for n in range(2)]
     await until(flood[3].done)
-    with pytest.raises(ServiceError, match="gave way to a client that has fewer") as caught:
+    with pytest.raises(ServiceError, match="evicted for a client with fewer") as caught:
         await flood[4]
     assert (caught.value.status, caught.value.code) == (503, "queue_full")
     assert int(caught.value.headers["Retry-After"]) >= 1
@@ -143,7 +143,7 @@ async def test_decoded_calls_of_a_flood_give_way_too(start: Start, graph: StubGr
     flood = [Client(dispatcher).ask(call_of(model, rows(number), client="flood")) for number in range(3)]
     await until(lambda: len(list(decoded(dispatcher))) == 3)
     honest = Client(dispatcher).ask(call_of(model, rows(100), client="other"))
-    with pytest.raises(ServiceError, match="gave way"):
+    with pytest.raises(ServiceError, match="evicted"):
         await flood.pop()
     await until(lambda: dispatcher.waiting() == 3)
     dispatcher.refuse_all(ServiceError(503, "ended", "the test has seen enough"))

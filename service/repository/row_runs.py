@@ -17,10 +17,10 @@ from engine import (
     TraceLevel,
     Value,
 )
+from service.repository.joined_trace import join_traces
 from service.repository.loaded_model import LoadedModel
 from service.repository.row_pieces import RowPieces
-from service.scheduling.joined_trace import join_traces
-from service.scheduling.rows import batch_signature
+from service.repository.rows import batch_signature
 
 
 def run_rows(

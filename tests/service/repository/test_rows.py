@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine import Array, Port
-from service.scheduling.rows import batch_signature, count_rows, join, split
+from service.repository.rows import batch_signature, count_rows, join, split
 from tests.cases import check_each
 
 
