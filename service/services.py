@@ -61,7 +61,7 @@ class Services:
     Attributes:
         settings: its settings.
         lifecycle: the phase that it is in.
-        dispatcher: its queues and workers.
+        scheduler: its queues and workers.
         telemetry: its statistics, metrics, traces and spans.
         loaded: its models; None until they are loaded.
         traffic: how the versions of its models share requests.
@@ -86,7 +86,7 @@ class Services:
 
     settings: Settings
     lifecycle: Lifecycle
-    dispatcher: Scheduler
+    scheduler: Scheduler
     telemetry: Telemetry
     loaded: ModelRepository | None = None
     traffic: Traffic = field(default_factory=Traffic)
@@ -147,7 +147,7 @@ class Services:
         telemetry, entries = self.telemetry, self.loaded.entries if self.loaded is not None else ()
         return take_snapshot(
             self.loaded or (),
-            self.dispatcher,
+            self.scheduler,
             self.settings,
             telemetry.statistics,
             telemetry.http_durations,

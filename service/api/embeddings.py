@@ -43,7 +43,7 @@ async def embed(request: Request) -> Response:
     model = services.choose_model(asked.model, None, context.headers)
     context.model = model.name
     exchange = EmbeddingExchange(model, asked, limits)
-    services.dispatcher.check_room(model, context.client)
+    services.scheduler.check_room(model, context.client)
     call = Job(
         model=model,
         surface=SurfaceName.INFER,
@@ -53,5 +53,5 @@ async def embed(request: Request) -> Response:
         received_ns=perf_counter_ns(),
         client=context.client,
     )
-    answer = await services.dispatcher.answer(call, request.receive)
+    answer = await services.scheduler.answer(call, request.receive)
     return Response(answer.body, media_type=answer.media_type)

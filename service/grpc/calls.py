@@ -136,11 +136,11 @@ class PlainCalls:
 
     async def trace_setting(self, request: Any, incoming: Incoming) -> dict[str, Any]:
         """Show, or change, which runs are traced without a request asking for it."""
-        dispatcher = self._services.dispatcher
-        setting, start = dispatcher.server_tracing, TraceSetting(self._services.settings.trace_rate)
+        scheduler = self._services.scheduler
+        setting, start = scheduler.server_tracing, TraceSetting(self._services.settings.trace_rate)
         if request.model_name:
-            setting = dispatcher.trace_setting(self._services.repository.find(request.model_name))
-            start = dispatcher.server_tracing.for_model()
+            setting = scheduler.trace_setting(self._services.repository.find(request.model_name))
+            start = scheduler.server_tracing.for_model()
         values = {name: _setting(entry.value) for name, entry in request.settings.items()}
         if values:
             self._front.check_key("POST", TRACE_PATH, incoming.context)

@@ -45,17 +45,17 @@ class Inference:
         incoming.context.model = model.name
         call = await self._receive(model, message, incoming, received)
         del message  # the exchange drops it once it is decoded
-        return await self._services.dispatcher.answer(call)
+        return await self._services.scheduler.answer(call)
 
     async def _receive(
         self, model: LoadedModel, message: InferMessage, incoming: Incoming, received: int
     ) -> Job[bytes]:
-        context, dispatcher = incoming.context, self._services.dispatcher
+        context, scheduler = incoming.context, self._services.scheduler
         try:
-            dispatcher.check_room(model, context.client)
+            scheduler.check_room(model, context.client)
             exchange = await self._open(model, message, incoming)
         except ServiceError as error:
-            dispatcher.record_refusal(model, SurfaceName.GRPC, context.request_id, received, error)
+            scheduler.record_refusal(model, SurfaceName.GRPC, context.request_id, received, error)
             raise
         incoming.data = b""
         return Job(

@@ -11,14 +11,14 @@ from service.traffic.shadows import Shadows
 from service.traffic.traffic import Traffic
 
 
-def make_traffic(settings: Settings, dispatcher: Scheduler) -> Traffic:
+def make_traffic(settings: Settings, scheduler: Scheduler) -> Traffic:
     """Return the traffic of a server that loads its models.
 
     Args:
         settings: the server's.
-        dispatcher: its queues and workers.
+        scheduler: its queues and workers.
     """
-    return Traffic(Shadows(dispatcher, settings.worker_count, _find_divergence))
+    return Traffic(Shadows(scheduler, settings.worker_count, _find_divergence))
 
 
 def _find_divergence(

@@ -48,7 +48,7 @@ def number(value: int) -> dict[str, Any]:
 
 async def waiting_in_queue(app: FastAPI, count: int) -> None:
     async with asyncio.timeout(SOON):
-        while services_of(app).dispatcher.waiting() != count:
+        while services_of(app).scheduler.waiting() != count:
             await asyncio.sleep(0)
 
 
@@ -97,12 +97,12 @@ async def test_request_that_takes_too_long_is_given_up(
     )
     task = asyncio.create_task(fresh_client.post("/infer?model=vector", json=number(1)))
     await gate.has_begun()
-    expire(services.dispatcher)
+    expire(services.scheduler)
     assert check_error(await task, 504, "timeout") == {"timeout": 600.0}
-    assert services.dispatcher.running() == 1
+    assert services.scheduler.running() == 1
     gate.open.set()
     async with asyncio.timeout(SOON):
-        while services.dispatcher.running():
+        while services.scheduler.running():
             await asyncio.sleep(0)
     assert gate.reasons == ["its time is up"]
 

@@ -196,10 +196,10 @@ async def stay() -> Message:
 
 
 class Client:
-    """Asks a dispatcher, and leaves when it is told to."""
+    """Asks a scheduler, and leaves when it is told to."""
 
-    def __init__(self, dispatcher: Scheduler) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self.left = asyncio.Event()
 
     async def _receive(self) -> Message:
@@ -208,7 +208,7 @@ class Client:
 
     def ask(self, call: Job[Any]) -> "asyncio.Task[Any]":
         """Send a call."""
-        return asyncio.create_task(self._dispatcher.answer(call, self._receive))
+        return asyncio.create_task(self._scheduler.answer(call, self._receive))
 
 
 class Records(list[CallRecord]):
@@ -225,20 +225,20 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-def jobs_of(dispatcher: Scheduler) -> list[Job[Any]]:
+def jobs_of(scheduler: Scheduler) -> list[Job[Any]]:
     """Return the jobs that wait or run."""
-    queues = [*dispatcher._pool._queues.values(), *dispatcher._large._queues.values()]
+    queues = [*scheduler._pool._queues.values(), *scheduler._large._queues.values()]
     running = [job for queue in queues for work in (*queue.work, *queue.replaced) for job in work.jobs]
     return running + [job for queue in queues for job in (*queue._undecoded, *queue._batcher)]
 
 
-def expire(dispatcher: Scheduler) -> None:
+def expire(scheduler: Scheduler) -> None:
     """Let the deadline of all jobs pass now.
 
     A short timeout may pass before a worker of a busy machine has begun the call.
     """
-    for job in jobs_of(dispatcher):
-        dispatcher._expire(job)
+    for job in jobs_of(scheduler):
+        scheduler._expire(job)
 
 
 def settings_of(**values: Any) -> Settings:
@@ -247,6 +247,6 @@ def settings_of(**values: Any) -> Settings:
     )
 
 
-async def settled(dispatcher: Scheduler) -> None:
+async def settled(scheduler: Scheduler) -> None:
     """Return when no worker is busy."""
-    await until(lambda: not dispatcher.running() and not dispatcher.waiting())
+    await until(lambda: not scheduler.running() and not scheduler.waiting())

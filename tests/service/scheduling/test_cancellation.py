@@ -34,17 +34,17 @@ pytestmark = pytest.mark.anyio
 async def test_waiting_call_whose_client_leaves_is_dropped_at_once(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    running = Client(dispatcher).ask(call_of(model, rows(1)))
+    running = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
-    leaving = Client(dispatcher)
+    leaving = Client(scheduler)
     gone = leaving.ask(call_of(model, rows(2)))
-    await until(lambda: dispatcher.waiting() == 1)
+    await until(lambda: scheduler.waiting() == 1)
     leaving.left.set()
     with pytest.raises(ClientDisconnect):
         await gone
-    assert dispatcher.waiting() == 0
+    assert scheduler.waiting() == 0
     assert [(record.status, record.timestamps.decode_start) for record in records] == [
         (CallStatus.CANCELED, 0)
     ]
@@ -56,33 +56,33 @@ async def test_waiting_call_whose_client_leaves_is_dropped_at_once(
 async def test_running_call_whose_client_leaves_keeps_its_worker_until_it_ends(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher, model = start(queue_size=0), model_of(graph)
+    scheduler, model = start(queue_size=0), model_of(graph)
     graph.close()
-    leaving = Client(dispatcher)
+    leaving = Client(scheduler)
     gone = leaving.ask(call_of(model, rows(1)))
     await graph.has_begun()
     leaving.left.set()
     with pytest.raises(ClientDisconnect):
         await gone
-    assert dispatcher.running() == 1
+    assert scheduler.running() == 1
     with pytest.raises(ServiceError):
-        dispatcher.check_room(model)
+        scheduler.check_room(model)
     graph.open.set()
-    await settled(dispatcher)
+    await settled(scheduler)
     assert graph.reasons == ["the client left"]
     assert [record.status for record in records] == [CallStatus.CANCELED]
 
 
 async def test_cancelled_request_stops_its_run(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher = start()
+    scheduler = start()
     graph.close()
-    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    task = Client(scheduler).ask(call_of(model_of(graph), rows(1)))
     await graph.has_begun()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     graph.open.set()
-    await settled(dispatcher)
+    await settled(scheduler)
     assert graph.reasons == ["the client left"]
     assert [record.status for record in records] == [CallStatus.CANCELED]
 
@@ -90,17 +90,17 @@ async def test_cancelled_request_stops_its_run(start: Start, graph: StubGraph, r
 async def test_deadline_ends_the_wait_and_stops_the_run(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher = start(timeout=600.0)
+    scheduler = start(timeout=600.0)
     graph.close()
-    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1), timeout=700.0))
+    task = Client(scheduler).ask(call_of(model_of(graph), rows(1), timeout=700.0))
     await graph.has_begun()
-    expire(dispatcher)
+    expire(scheduler)
     with pytest.raises(ServiceError) as caught:
         await task
     assert (caught.value.status, caught.value.code) == (504, "timeout")
     assert caught.value.details == {"timeout": 600.0}
     graph.open.set()
-    await settled(dispatcher)
+    await settled(scheduler)
     assert graph.reasons == ["its time is up"]
     assert [record.status for record in records] == [CallStatus.CANCELED]
 
@@ -108,12 +108,12 @@ async def test_deadline_ends_the_wait_and_stops_the_run(
 async def test_call_whose_time_passes_while_it_waits_is_never_run(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    first = Client(dispatcher).ask(call_of(model, rows(1)))
+    first = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
     with pytest.raises(ServiceError) as caught:
-        await dispatcher.answer(call_of(model, rows(2), timeout=0.01), stay)
+        await scheduler.answer(call_of(model, rows(2), timeout=0.01), stay)
     assert caught.value.details == {"timeout": 0.01}
     assert [(record.status, record.timestamps.forward_start) for record in records] == [
         (CallStatus.REJECTED, 0)
@@ -134,17 +134,17 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
         decoded.append(1)
         return Decoded({"0": rows(1)})
 
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    first = Client(dispatcher).ask(call_of(model, rows(1)))
+    first = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
-    late = Client(dispatcher).ask(call_of(model, rows(), decode=decode))
-    await until(lambda: dispatcher.waiting() == 1)
-    (waiting,) = dispatcher._pool._queues[model]._undecoded
+    late = Client(scheduler).ask(call_of(model, rows(), decode=decode))
+    await until(lambda: scheduler.waiting() == 1)
+    (waiting,) = scheduler._pool._queues[model]._undecoded
     waiting.deadline = 0.0  # its time is up, and only the worker knows
     graph.open.set()
     await first
-    await settled(dispatcher)
+    await settled(scheduler)
     assert decoded == []
     assert not late.done()
     late.cancel()
@@ -155,8 +155,8 @@ async def test_deadline_that_the_worker_sees_first_is_the_same_error(
 ) -> None:
     monkeypatch.setattr(cancellation, "WATCH_DELAY_SECONDS", SOON)
     graph.close()
-    dispatcher = start()
-    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    scheduler = start()
+    task = Client(scheduler).ask(call_of(model_of(graph), rows(1)))
     await graph.has_begun()
     (signal,) = graph.stops
     assert isinstance(signal, StopSignal)
@@ -169,17 +169,17 @@ async def test_deadline_that_the_worker_sees_first_is_the_same_error(
 
 
 async def test_all_calls_can_be_refused(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    tasks = [Client(dispatcher).ask(call_of(model, rows(number))) for number in (1, 2)]
+    tasks = [Client(scheduler).ask(call_of(model, rows(number))) for number in (1, 2)]
     await graph.has_begun()
-    await until(lambda: dispatcher.waiting() == 1)
-    dispatcher.refuse_all(shutting_down())
+    await until(lambda: scheduler.waiting() == 1)
+    scheduler.refuse_all(shutting_down())
     for task in tasks:
         with pytest.raises(ServiceError, match="shutting down"):
             await task
     graph.open.set()
-    await settled(dispatcher)
+    await settled(scheduler)
     assert graph.reasons == ["the server is shutting down; retry on another one"]
     assert graph.firsts == [[1]]
     assert {(record.status, record.worker) for record in records} == {
@@ -204,10 +204,10 @@ async def test_call_that_has_ended_keeps_nothing_of_its_request_alive(
             return Decoded({"0": rows(1)})
         raise ServiceError(400, "invalid_json", "no")
 
-    dispatcher, request = start(), Request()
+    scheduler, request = start(), Request()
     gc.disable()  # an error, its traceback and the call refer to each other
     try:
-        pending = dispatcher.submit(call_of(model_of(graph), rows(), decode=decode), request.end)
+        pending = scheduler.submit(call_of(model_of(graph), rows(), decode=decode), request.end)
         await request.ended.wait()
         watched = weakref.ref(request)
         del request
@@ -218,17 +218,17 @@ async def test_call_that_has_ended_keeps_nothing_of_its_request_alive(
 
 
 async def test_end_of_a_call_is_told_once(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher, ends = start(), []
+    scheduler, ends = start(), []
     graph.close()
-    pending = dispatcher.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
+    pending = scheduler.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
     await graph.has_begun()
     gone = ClientDisconnect()
-    dispatcher.cancel(pending, "the client left", gone)
-    dispatcher.cancel(pending, "the client left once more", ClientDisconnect())
-    dispatcher.refuse_all(shutting_down())
+    scheduler.cancel(pending, "the client left", gone)
+    scheduler.cancel(pending, "the client left once more", ClientDisconnect())
+    scheduler.refuse_all(shutting_down())
     graph.open.set()
-    await settled(dispatcher)
-    await asyncio.to_thread(dispatcher.close)
+    await settled(scheduler)
+    await asyncio.to_thread(scheduler.close)
     await asyncio.sleep(0)
     assert ends == [(None, gone)]
     assert [record.status for record in records] == [CallStatus.CANCELED]
@@ -241,40 +241,40 @@ async def test_an_observer_that_fails_keeps_no_client_waiting(
         raise OSError(record)
 
     monkeypatch.setattr(records, "observe", fail)
-    dispatcher = start()
-    answer = dispatcher.answer(call_of(model_of(graph), rows(1)), stay)
+    scheduler = start()
+    answer = scheduler.answer(call_of(model_of(graph), rows(1)), stay)
     assert await asyncio.wait_for(answer, SOON) == [2]
 
 
 async def test_refused_call_is_recorded_and_raised_but_not_told(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher, ends = start(), []
-    await asyncio.to_thread(dispatcher.close)
+    scheduler, ends = start(), []
+    await asyncio.to_thread(scheduler.close)
     with pytest.raises(ServiceError, match="shutting down"):
-        dispatcher.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
+        scheduler.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
     assert ends == []
     assert [record.status for record in records] == [CallStatus.REJECTED]
 
 
 async def test_refused_call_keeps_no_retired_model_alive(start: Start, graph: StubGraph) -> None:
-    dispatcher, busy, retired = start(queue_size=0), model_of(graph), model_of(graph)
+    scheduler, busy, retired = start(queue_size=0), model_of(graph), model_of(graph)
     graph.close()
-    running = Client(dispatcher).ask(call_of(busy, rows(1)))
+    running = Client(scheduler).ask(call_of(busy, rows(1)))
     await graph.has_begun()
-    dispatcher.retire(retired)
+    scheduler.retire(retired)
     with pytest.raises(ServiceError, match="the queue is full"):
-        dispatcher.submit(call_of(retired, rows(1)), lambda *_: None)
-    assert retired not in dispatcher._pool._queues
+        scheduler.submit(call_of(retired, rows(1)), lambda *_: None)
+    assert retired not in scheduler._pool._queues
     graph.open.set()
     assert await running == [2]
 
 
 async def test_client_is_watched_only_while_it_waits(start: Start, graph: StubGraph) -> None:
     before = asyncio.all_tasks()
-    dispatcher = start()
+    scheduler = start()
     graph.close()
-    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    task = Client(scheduler).ask(call_of(model_of(graph), rows(1)))
     await graph.has_begun()
     await until(lambda: len(asyncio.all_tasks()) == len(before) + 2)
     graph.open.set()

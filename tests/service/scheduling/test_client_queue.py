@@ -107,45 +107,45 @@ def test_nobody_gives_way_where_each_has_one() -> None:
 
 @pytest.mark.anyio
 async def test_a_flood_leaves_room_for_others(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher, model = start(queue_size=4), model_of(graph)
+    scheduler, model = start(queue_size=4), model_of(graph)
     graph.close()
-    flood = [Client(dispatcher).ask(call_of(model, rows(number), client="flood")) for number in range(5)]
+    flood = [Client(scheduler).ask(call_of(model, rows(number), client="flood")) for number in range(5)]
     await graph.has_begun()
-    await until(lambda: dispatcher.waiting() == 4)
+    await until(lambda: scheduler.waiting() == 4)
     with pytest.raises(ServiceError):
-        dispatcher.check_room(model, "flood")
-    dispatcher.check_room(model, "other")
-    honest = [Client(dispatcher).ask(call_of(model, rows(100 + n), client="other")) for n in range(2)]
+        scheduler.check_room(model, "flood")
+    scheduler.check_room(model, "other")
+    honest = [Client(scheduler).ask(call_of(model, rows(100 + n), client="other")) for n in range(2)]
     await until(flood[3].done)
     with pytest.raises(ServiceError, match="evicted for a client with fewer") as caught:
         await flood[4]
     assert (caught.value.status, caught.value.code) == (503, "queue_full")
     assert int(caught.value.headers["Retry-After"]) >= 1
     with pytest.raises(ServiceError):
-        dispatcher.check_room(model, "other")  # each has two of the four now
+        scheduler.check_room(model, "other")  # each has two of the four now
     graph.open.set()
     assert await asyncio.gather(*flood[:3], *honest) == [[0], [2], [4], [200], [202]]
     assert graph.firsts == [[0], [1], [100], [2], [101]]
-    await settled(dispatcher)
+    await settled(scheduler)
     assert sorted(record.status.name for record in records).count("REJECTED") == 2
 
 
-def decoded(dispatcher: Scheduler) -> Iterable[object]:
+def decoded(scheduler: Scheduler) -> Iterable[object]:
     """Yield the calls that wait for their batch."""
-    for queue in dispatcher._pool._queues.values():
+    for queue in scheduler._pool._queues.values():
         yield from queue._batcher
 
 
 @pytest.mark.anyio
 async def test_decoded_calls_of_a_flood_give_way_too(start: Start, graph: StubGraph) -> None:
-    dispatcher = start(queue_size=2)
+    scheduler = start(queue_size=2)
     model = model_of(graph, batch_size=4, batching={"max_queue_delay_ms": 60_000})
-    flood = [Client(dispatcher).ask(call_of(model, rows(number), client="flood")) for number in range(3)]
-    await until(lambda: len(list(decoded(dispatcher))) == 3)
-    honest = Client(dispatcher).ask(call_of(model, rows(100), client="other"))
+    flood = [Client(scheduler).ask(call_of(model, rows(number), client="flood")) for number in range(3)]
+    await until(lambda: len(list(decoded(scheduler))) == 3)
+    honest = Client(scheduler).ask(call_of(model, rows(100), client="other"))
     with pytest.raises(ServiceError, match="evicted"):
         await flood.pop()
-    await until(lambda: dispatcher.waiting() == 3)
-    dispatcher.refuse_all(ServiceError(503, "ended", "the test has seen enough"))
+    await until(lambda: scheduler.waiting() == 3)
+    scheduler.refuse_all(ServiceError(503, "ended", "the test has seen enough"))
     results = await asyncio.gather(*flood, honest, return_exceptions=True)
     assert [getattr(result, "code", result) for result in results] == ["ended"] * 3

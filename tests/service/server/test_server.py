@@ -65,9 +65,9 @@ def server(clock: Clock, request_in_progress: ExitStack) -> Server:
 
 
 def refused(server: Server) -> list[ServiceError]:
-    dispatcher = server.services.dispatcher
-    assert isinstance(dispatcher, Recorder)
-    return dispatcher.refused
+    scheduler = server.services.scheduler
+    assert isinstance(scheduler, Recorder)
+    return scheduler.refused
 
 
 async def test_server_goes_on_until_a_signal_comes(server: Server) -> None:

@@ -36,11 +36,11 @@ class Server:
     def __init__(self, entry: ModelEntry, workers: int = 2) -> None:
         self.busy = 0
         settings = Settings(models=Path("nowhere"), workers=workers)
-        dispatcher = Scheduler(settings)
-        dispatcher.busy_now = lambda: self.busy  # type: ignore[method-assign]
+        scheduler = Scheduler(settings)
+        scheduler.busy_now = lambda: self.busy  # type: ignore[method-assign]
         self.entry = entry
         self.traffic = ModelTraffic(entry)
-        self.shadows = Shadows(dispatcher, workers, lambda *_: None)
+        self.shadows = Shadows(scheduler, workers, lambda *_: None)
         self.shadows.watch(entry, self.traffic)
 
     def answer(self, version: str = "1") -> str:
