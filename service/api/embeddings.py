@@ -53,5 +53,5 @@ async def embed(request: Request) -> Response:
         received_ns=perf_counter_ns(),
         client=context.client,
     )
-    answer = await services.scheduler.answer(call, request.receive)
+    answer = await services.scheduler.run(call, request.receive)
     return Response(answer.body, media_type=answer.media_type)

@@ -64,7 +64,7 @@ async def run_model(
     except (ServiceError, ClientDisconnect) as error:
         scheduler.record_refusal(model, protocol.surface, context.request_id, began, error)
         raise
-    answer = await scheduler.answer(call, request.receive)
+    answer = await scheduler.run(call, request.receive)
     return AnswerResponse(answer)
 
 

@@ -45,7 +45,7 @@ class Inference:
         incoming.context.model = model.name
         call = await self._receive(model, message, incoming, received)
         del message  # the exchange drops it once it is decoded
-        return await self._services.scheduler.answer(call)
+        return await self._services.scheduler.run(call)
 
     async def _receive(
         self, model: LoadedModel, message: InferMessage, incoming: Incoming, received: int

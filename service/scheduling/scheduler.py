@@ -123,7 +123,7 @@ class Scheduler:
 
         Args:
             job: the job.
-            done: called once, unless this raises: with what the job's `encode` returned, or with what `answer` raises.
+            done: called once, unless this raises: with what the job's `encode` returned, or with what `run` raises.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
@@ -142,7 +142,7 @@ class Scheduler:
         job.timer = asyncio.get_running_loop().call_later(job.deadline - job.queued, self._expire, job)
         return job
 
-    async def answer(self, job: Job[Payload], receive: Receive | None = None) -> Payload:
+    async def run(self, job: Job[Payload], receive: Receive | None = None) -> Payload:
         """Submit a job, and return its response.
 
         Args:

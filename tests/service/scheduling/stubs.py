@@ -208,7 +208,7 @@ class Client:
 
     def ask(self, call: Job[Any]) -> "asyncio.Task[Any]":
         """Send a call."""
-        return asyncio.create_task(self._scheduler.answer(call, self._receive))
+        return asyncio.create_task(self._scheduler.run(call, self._receive))
 
 
 class Records(list[CallRecord]):

@@ -47,7 +47,7 @@ async def test_call_waits_for_others_no_longer_than_it_may(
     scheduler = start()
     model = model_of(graph, batch_size=3, batching={"max_queue_delay_ms": 30})
     began = monotonic()
-    assert await scheduler.answer(call_of(model, rows(1)), stay) == [2]
+    assert await scheduler.run(call_of(model, rows(1)), stay) == [2]
     assert monotonic() - began >= 0.03
     assert records[0].timestamps.queue_ns >= 25e6
 
@@ -57,7 +57,7 @@ async def test_deadline_cuts_the_wait_for_others_short(start: Start, graph: Stub
     model = model_of(graph, batch_size=3, batching={"max_queue_delay_ms": 60_000})
     patient = Client(scheduler).ask(call_of(model, rows(1)))
     await until(lambda: scheduler.waiting() == 1)
-    assert await scheduler.answer(call_of(model, rows(2), timeout=4.0), stay) == [4]
+    assert await scheduler.run(call_of(model, rows(2), timeout=4.0), stay) == [4]
     assert await patient == [2]
     assert graph.sizes == [2]
 
@@ -70,9 +70,9 @@ async def test_worker_does_not_wait_for_a_batch_while_others_have_work(
     other = model_of(StubGraph(), "other")
     waits = Client(scheduler).ask(call_of(slow, rows(1)))
     await decoded(scheduler, slow)
-    assert await scheduler.answer(call_of(other, rows(5)), stay) == [10]
+    assert await scheduler.run(call_of(other, rows(5)), stay) == [10]
     assert graph.sizes == []
-    assert await scheduler.answer(call_of(slow, rows(2)), stay) == [4]
+    assert await scheduler.run(call_of(slow, rows(2)), stay) == [4]
     assert await waits == [2]
 
 

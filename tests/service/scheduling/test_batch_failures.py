@@ -165,7 +165,7 @@ async def test_nothing_of_a_call_that_was_refused_outlives_it(start: Start, grap
         scheduler.submit(call_of(model, rows(), decode=decode), lambda _, error: refused.append(error))
         del decode
         await until(lambda: bool(refused))
-        assert await scheduler.answer(call_of(model, rows(1)), stay) == [2], "the worker has gone on"
+        assert await scheduler.run(call_of(model, rows(1)), stay) == [2], "the worker has gone on"
         assert body() is None
     finally:
         gc.enable()

@@ -47,7 +47,7 @@ def test_batched_answers_are_those_of_calls_one_by_one(
         model = model_of(graph, batch_size=size, batching=batching)
         try:
             tasks = [
-                scheduler.answer(call_of(model, array_of(numbers, wide), priority=priority), stay)
+                scheduler.run(call_of(model, array_of(numbers, wide), priority=priority), stay)
                 for numbers, priority, wide in calls
             ]
             async with asyncio.timeout(SOON):
@@ -75,7 +75,7 @@ def test_counts_of_runs_add_up() -> None:
         scheduler = Scheduler(settings_of(workers=2, queue_size=1000), [records])
         scheduler.start()
         model = model_of(graph, batch_size=4)
-        tasks = [scheduler.answer(call_of(model, rows(number)), stay) for number in range(200)]
+        tasks = [scheduler.run(call_of(model, rows(number)), stay) for number in range(200)]
         await asyncio.gather(*tasks)
         await asyncio.to_thread(scheduler.close)
         return records, graph

@@ -103,12 +103,12 @@ async def test_sampled_trace_is_recorded_and_not_answered(
         return outcome.result.trace is not None
 
     scheduler, model = start(trace_rate=2), model_of(graph)
-    answers = [await scheduler.answer(call_of(model, rows(1), encode=has_trace), stay) for _ in range(4)]
+    answers = [await scheduler.run(call_of(model, rows(1), encode=has_trace), stay) for _ in range(4)]
     assert answers == [False] * 4
     assert [record.trace is not None for record in records] == [False, True, False, True]
     scheduler.trace_setting(model).own_rate = 0
-    await scheduler.answer(call_of(model, rows(1)), stay)
-    await scheduler.answer(call_of(model, rows(1)), stay)
+    await scheduler.run(call_of(model, rows(1)), stay)
+    await scheduler.run(call_of(model, rows(1)), stay)
     assert [record.trace for record in records[4:]] == [None, None]
 
 
@@ -151,7 +151,7 @@ async def test_only_calls_that_may_meet_others_are_matched_with_them(
 
     monkeypatch.setattr(Batcher, "add", match)
     scheduler, model = start(), model_of(graph, batch_size=4, batching={"max_queue_delay_ms": delay})
-    assert await scheduler.answer(call_of(model, rows(1))) == [2]
+    assert await scheduler.run(call_of(model, rows(1))) == [2]
     assert len(matched) == (1 if delay else 0), "with a delay, it waits for others"
     await graph.has_begun()
     first = await blocked(scheduler, graph, model)

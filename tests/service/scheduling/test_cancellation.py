@@ -113,7 +113,7 @@ async def test_call_whose_time_passes_while_it_waits_is_never_run(
     first = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
     with pytest.raises(ServiceError) as caught:
-        await scheduler.answer(call_of(model, rows(2), timeout=0.01), stay)
+        await scheduler.run(call_of(model, rows(2), timeout=0.01), stay)
     assert caught.value.details == {"timeout": 0.01}
     assert [(record.status, record.timestamps.forward_start) for record in records] == [
         (CallStatus.REJECTED, 0)
@@ -242,7 +242,7 @@ async def test_an_observer_that_fails_keeps_no_client_waiting(
 
     monkeypatch.setattr(records, "observe", fail)
     scheduler = start()
-    answer = scheduler.answer(call_of(model_of(graph), rows(1)), stay)
+    answer = scheduler.run(call_of(model_of(graph), rows(1)), stay)
     assert await asyncio.wait_for(answer, SOON) == [2]
 
 

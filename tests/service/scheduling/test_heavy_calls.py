@@ -77,7 +77,7 @@ async def test_light_calls_pass_by_a_call_that_is_decoded_for_long(
     scheduler, model, heavy = start(), model_of(graph, batch_size=batch_size), Heavy()
     task = Client(scheduler).ask(call_of(model, rows(1), decode=heavy.decode))
     await heavy.has_begun()
-    assert await scheduler.answer(call_of(model, rows(3)), stay) == [6]
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6]
     assert (scheduler.running(model), scheduler.busy_workers(), scheduler.busy_heavy_workers()) == (
         1,
         0,
@@ -94,7 +94,7 @@ async def test_light_calls_pass_by_a_run_of_many_rows(start: Start, graph: StubG
     graph.close()
     task = Client(scheduler).ask(call_of(model, rows(*range(MANY))))
     await graph.has_begun()
-    light = asyncio.create_task(scheduler.answer(call_of(model, rows(*range(LIGHT_ROWS))), stay))
+    light = asyncio.create_task(scheduler.run(call_of(model, rows(*range(LIGHT_ROWS))), stay))
     await graph.has_begun()
     assert graph.threads == ["heavy-worker-0", "worker-0"]
     graph.open.set()
@@ -122,10 +122,10 @@ async def test_runs_of_many_rows_that_are_known_to_be_short_are_light(
     monkeypatch.setattr(run_estimate, "_LIGHT_SECONDS", 60.0)  # a busy machine may interrupt a run for longer
     scheduler, model = start(), model_of(graph)
     for _ in range(2):
-        assert len(await scheduler.answer(call_of(model, rows(*range(MANY))), stay)) == MANY
+        assert len(await scheduler.run(call_of(model, rows(*range(MANY))), stay)) == MANY
         await settled(scheduler)
     observed = call_of(model, rows(*range(MANY)), options=Options(trace=TraceLevel.STATISTICS))
-    await scheduler.answer(observed, stay)
+    await scheduler.run(observed, stay)
     assert graph.threads == ["heavy-worker-0", "worker-0", "heavy-worker-0"]
 
 
@@ -136,7 +136,7 @@ async def test_light_calls_pass_by_a_call_that_is_encoded_for_long(
     scheduler, model, heavy = start(), model_of(graph, batch_size=batch_size), Heavy()
     task = Client(scheduler).ask(call_of(model, rows(4), encode=heavy.encode))
     await heavy.has_begun()
-    assert await scheduler.answer(call_of(model, rows(3)), stay) == [6]
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6]
     heavy.ends.set()
     assert await task == "heavy 8"
     assert graph.firsts == [[4], [3]], "it is run once"
@@ -177,9 +177,9 @@ async def test_heavy_calls_beyond_the_queue_are_refused_and_take_no_room_from_ot
     second = Client(scheduler).ask(calls[1])
     await until(lambda: scheduler.waiting(model) == 1 and not scheduler.busy_workers())
     with pytest.raises(ServiceError) as caught:
-        await scheduler.answer(calls[2], stay)
+        await scheduler.run(calls[2], stay)
     assert (caught.value.status, caught.value.code) == (503, "queue_full")
-    assert await scheduler.answer(call_of(model, rows(3)), stay) == [6]
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6]
     heavy.ends.set()
     assert await first == await second == [2]
 
@@ -244,7 +244,7 @@ async def test_heavy_work_ends_with_the_time_of_its_call(start: Start, graph: St
     assert caught.value.code == "timeout"
     assert await asyncio.to_thread(ended.wait, SOON)
     await settled(scheduler)
-    assert await scheduler.answer(call_of(model, rows(*range(MANY))), stay)
+    assert await scheduler.run(call_of(model, rows(*range(MANY))), stay)
     assert graph.threads[-1] == "heavy-worker-0"
 
 
@@ -255,7 +255,7 @@ async def test_a_worker_that_sees_first_that_the_time_is_up_says_so(start: Start
         raise WorkStoppedError("its time is up")
 
     with pytest.raises(ServiceError) as caught:
-        await scheduler.answer(call_of(model, rows(1), decode=decode), stay)
+        await scheduler.run(call_of(model, rows(1), decode=decode), stay)
     assert (caught.value.status, caught.value.code) == (504, "timeout")
 
 
@@ -290,7 +290,7 @@ async def test_calls_on_their_way_to_heavy_workers_are_refused_with_all_others(
 async def test_queue_of_heavy_calls_is_forgotten_with_its_model(start: Start, graph: StubGraph) -> None:
     scheduler, model, heavy = start(), model_of(graph), Heavy()
     heavy.ends.set()
-    await scheduler.answer(call_of(model, rows(1), decode=heavy.decode), stay)
+    await scheduler.run(call_of(model, rows(1), decode=heavy.decode), stay)
     scheduler.retire(model)
     await until(lambda: scheduler._large._queues == {} == scheduler._pool._queues)
 
@@ -303,10 +303,10 @@ async def test_errors_of_heavy_work_end_its_own_call(start: Start, graph: StubGr
         raise ServiceError(400, "invalid_image", "damaged")
 
     with pytest.raises(ServiceError, match="damaged"):
-        await scheduler.answer(call_of(model, rows(1), decode=decode), stay)
+        await scheduler.run(call_of(model, rows(1), decode=decode), stay)
     with pytest.raises(ValueError, match="negative"):
-        await scheduler.answer(call_of(model, rows(*[-1] * MANY)), stay)
-    assert await scheduler.answer(call_of(model, rows(3)), stay) == [6]
+        await scheduler.run(call_of(model, rows(*[-1] * MANY)), stay)
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6]
 
 
 def job_of(items: int, seconds: float) -> Job[Any]:

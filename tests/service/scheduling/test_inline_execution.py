@@ -40,7 +40,7 @@ async def settle(scheduler: Scheduler, make_call: Callable[[], Any]) -> None:
     """Make brief calls, one at a time, until the loop runs them."""
     for _ in range(SETTLED):
         await rest(scheduler)
-        await scheduler.answer(make_call(), stay)
+        await scheduler.run(make_call(), stay)
     await rest(scheduler)
 
 
@@ -53,7 +53,7 @@ async def test_brief_calls_that_come_alone_stay_on_the_loop(
     here = threading.current_thread().name
     assert graph.threads[0].startswith("worker-")
     assert graph.threads[-1] == here
-    assert await scheduler.answer(call_of(model, rows(7), is_brief=True), stay) == [14]
+    assert await scheduler.run(call_of(model, rows(7), is_brief=True), stay) == [14]
     last = records[-1]
     assert (last.status, last.worker, last.batch_size, last.leads_run) == (CallStatus.SUCCESS, here, 1, True)
     assert len(records) == SETTLED + 1
@@ -72,7 +72,7 @@ async def test_models_whose_work_is_long_go_to_workers(
     scheduler, model = start(), model_of(graph)
     await settle(scheduler, lambda: call_of(model, rows(1), is_brief=True))
     monkeypatch.setattr(queues, "_BRIEF_SECONDS", 0.0)
-    await scheduler.answer(call_of(model, rows(1), is_brief=True), stay)
+    await scheduler.run(call_of(model, rows(1), is_brief=True), stay)
     assert graph.threads[-1] == "worker-0"
 
 
@@ -83,12 +83,12 @@ async def test_calls_that_overlap_go_to_workers_and_are_run_together(start: Star
         return call_of(model, rows(number), is_brief=True)
 
     await settle(scheduler, lambda: brief(1))
-    answers = await asyncio.gather(*[scheduler.answer(brief(number), stay) for number in (2, 3, 4, 5)])
+    answers = await asyncio.gather(*[scheduler.run(brief(number), stay) for number in (2, 3, 4, 5)])
     assert list(answers) == [[4], [6], [8], [10]]
     assert graph.firsts[-1] == [2, 3, 4, 5]
     assert graph.threads[-1] == "worker-0"
     await rest(scheduler)
-    await scheduler.answer(brief(6), stay)
+    await scheduler.run(brief(6), stay)
     assert graph.threads[-1] == "worker-0", "others may be about to come again"
 
 
@@ -118,12 +118,12 @@ async def test_errors_are_told_and_the_loop_goes_on(start: Start, graph: StubGra
         raise ServiceError(400, "bad", "a bad request")
 
     with pytest.raises(ServiceError, match="a bad request"):
-        await scheduler.answer(call_of(model, rows(1), decode=refuse, is_brief=True), stay)
+        await scheduler.run(call_of(model, rows(1), decode=refuse, is_brief=True), stay)
     await rest(scheduler)
     with pytest.raises(ValueError, match="a negative number"):
-        await scheduler.answer(call_of(model, rows(-1), is_brief=True), stay)
+        await scheduler.run(call_of(model, rows(-1), is_brief=True), stay)
     assert [record.status for record in records[-2:]] == [CallStatus.OTHER, CallStatus.BACKEND]
-    assert await scheduler.answer(call_of(model, rows(3), is_brief=True), stay) == [6]
+    assert await scheduler.run(call_of(model, rows(3), is_brief=True), stay) == [6]
 
 
 async def test_a_client_that_leaves_before_its_turn_is_not_run(start: Start, graph: StubGraph) -> None:
@@ -134,7 +134,7 @@ async def test_a_client_that_leaves_before_its_turn_is_not_run(start: Start, gra
     scheduler.cancel(pending, "the client left", LayerError("left"))
     await asyncio.sleep(0)
     await until(lambda: scheduler.waiting() == 0)
-    assert await scheduler.answer(call_of(model, rows(3), is_brief=True), stay) == [6]
+    assert await scheduler.run(call_of(model, rows(3), is_brief=True), stay) == [6]
     assert graph.firsts[runs:] == [[3]]
 
 
@@ -142,7 +142,7 @@ async def test_a_deadline_that_has_passed_is_seen(start: Start, graph: StubGraph
     scheduler, model = start(), model_of(graph)
     await settle(scheduler, lambda: call_of(model, rows(1), is_brief=True))
     with pytest.raises(ServiceError) as caught:
-        await scheduler.answer(call_of(model, rows(2), is_brief=True, timeout=1e-9), stay)
+        await scheduler.run(call_of(model, rows(2), is_brief=True, timeout=1e-9), stay)
     assert caught.value.code == "timeout"
 
 
@@ -180,5 +180,5 @@ async def test_a_call_that_waits_for_others_is_not_forgotten(
     batching, scheduling = {"max_queue_delay_ms": 1}, {"workers": 1}
     model = model_of(graph, batch_size=4, batching=batching, scheduling=scheduling)
     await settle(scheduler, lambda: call_of(model, rows(1), is_brief=True, timeout=5.0))
-    assert await scheduler.answer(call_of(model, rows(7), is_brief=True, timeout=5.0), stay) == [14]
+    assert await scheduler.run(call_of(model, rows(7), is_brief=True, timeout=5.0), stay) == [14]
     assert (scheduler.waiting(), scheduler.running(), scheduler.busy_workers()) == (0, 0, 0)

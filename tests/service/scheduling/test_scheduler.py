@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from starlette.requests import ClientDisconnect
 from threadpoolctl import threadpool_info
 
 from engine import LayerError
@@ -20,6 +21,7 @@ from service.scheduling.record import CallStatus
 from service.scheduling.scheduler import Scheduler
 from service.scheduling.worker import WorkerPool
 from tests.service.scheduling.conftest import Start
+from tests.service.scheduling.queues import blocked
 from tests.service.scheduling.stubs import (
     Client,
     Records,
@@ -37,7 +39,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_call_is_answered_by_a_worker(start: Start, graph: StubGraph, records: Records) -> None:
-    assert await start().answer(call_of(model_of(graph), rows(1, 2)), stay) == [2, 4]
+    assert await start().run(call_of(model_of(graph), rows(1, 2)), stay) == [2, 4]
     (record,) = records
     assert (record.status, record.worker, record.error) == (CallStatus.SUCCESS, "worker-0", None)
     assert (record.items, record.batch_size, record.leads_run) == (2, 2, True)
@@ -46,6 +48,28 @@ async def test_call_is_answered_by_a_worker(start: Start, graph: StubGraph, reco
     times += [timestamps.forward_start, timestamps.forward_end, timestamps.encode_end]
     assert times[0] > 0
     assert times == sorted(times)
+
+
+def states(*jobs: Job[Any]) -> list[str]:
+    return [job.state.value for job in jobs]
+
+
+async def test_a_job_is_received_queued_running_and_done_or_cancelled(start: Start, graph: StubGraph) -> None:
+    scheduler, model = start(), model_of(graph)
+    first = await blocked(scheduler, graph, model)
+    job, other = call_of(model, rows(1)), call_of(model, rows(2))
+    assert states(job) == ["received"]
+    for each in (job, other):
+        scheduler.submit(each, lambda *_: None)
+    assert states(job, other) == ["queued", "queued"]
+    scheduler.cancel(other, "the client left", ClientDisconnect())
+    graph.open.let()
+    await first
+    await graph.has_begun()
+    assert states(job, other) == ["running", "cancelled"]
+    graph.open.set()
+    await until(lambda: job.is_over)
+    assert states(job) == ["done"]
 
 
 async def test_codec_sees_the_context_of_the_request(start: Start, graph: StubGraph) -> None:
@@ -60,9 +84,7 @@ async def test_codec_sees_the_context_of_the_request(start: Start, graph: StubGr
     def encode(_: RunOutcome) -> str:
         return variable.get()
 
-    assert (
-        await start().answer(call_of(model_of(graph), rows(), decode=decode, encode=encode), stay) == "mine"
-    )
+    assert await start().run(call_of(model_of(graph), rows(), decode=decode, encode=encode), stay) == "mine"
     assert seen == ["mine"]
 
 
@@ -78,8 +100,8 @@ async def test_worker_outlives_what_a_codec_raises(
     sound = call_of(model, rows(1))
     failing = replace(sound, decode=fail) if stage == "decode" else replace(sound, encode=fail)
     with pytest.raises(ValueError if isinstance(error, ValueError) else RuntimeError, match="no|3"):
-        await scheduler.answer(failing, stay)
-    assert await scheduler.answer(call_of(model, rows(1)), stay) == [2]
+        await scheduler.run(failing, stay)
+    assert await scheduler.run(call_of(model, rows(1)), stay) == [2]
     assert [record.status for record in records] == [CallStatus.OTHER, CallStatus.SUCCESS]
     assert records[0].leads_run == (stage == "encode")
 
@@ -104,11 +126,11 @@ async def test_memory_that_cannot_be_had_is_answered_503_and_given_back(
         if stage == "run":
             patch.setattr(graph, "run", fail)
         with pytest.raises(ServiceError) as caught:
-            await scheduler.answer(calls[stage], stay)
+            await scheduler.run(calls[stage], stay)
     assert (caught.value.status, caught.value.code) == (503, "out_of_memory")
     assert caught.value.headers == {"Retry-After": "1"}
     assert [reference() for reference in kept] == [None]
-    assert await scheduler.answer(call_of(model, rows(1)), stay) == [2]
+    assert await scheduler.run(call_of(model, rows(1)), stay) == [2]
     assert len(records) == 2
 
 
@@ -120,7 +142,7 @@ async def test_model_that_does_not_run_is_the_backends_fault(
 
     monkeypatch.setattr(graph, "run", fail)
     with pytest.raises(ServiceError) as caught:
-        await start().answer(call_of(model_of(graph), rows(1)), stay)
+        await start().run(call_of(model_of(graph), rows(1)), stay)
     assert (caught.value.status, caught.value.code) == (422, "layer_failed")
     (record,) = records
     assert (record.status, record.error, record.leads_run) == (CallStatus.BACKEND, "nn.Linear fc: no", True)
@@ -139,7 +161,7 @@ async def test_worker_is_free_before_its_answer_is_known(
 
     with monkeypatch.context() as patch:
         patch.setattr(WorkerPool, "_deliver", watch)
-        await scheduler.answer(call_of(model_of(graph), rows(1)), stay)
+        await scheduler.run(call_of(model_of(graph), rows(1)), stay)
     assert running == [0]
 
 
@@ -159,7 +181,7 @@ async def test_model_has_no_more_workers_than_it_may(start: Start, graph: StubGr
     graph.close()
     tasks = [Client(scheduler).ask(call_of(narrow, rows(number))) for number in (1, 2)]
     await graph.has_begun()
-    assert await scheduler.answer(call_of(other, rows(5)), stay) == [10]
+    assert await scheduler.run(call_of(other, rows(5)), stay) == [10]
     assert (scheduler.running(narrow), scheduler.waiting(narrow)) == (1, 1)
     graph.open.set()
     assert await asyncio.gather(*tasks) == [[2], [4]]
@@ -193,7 +215,7 @@ async def test_what_is_too_much_is_refused(start: Start, graph: StubGraph, recor
     assert error.details == {"waiting": 2, "running": 1, "retry_after": 1}
     assert error.headers == {"Retry-After": "1"}
     with pytest.raises(ServiceError, match="2 requests waiting, 1 running"):
-        await scheduler.answer(call_of(model, rows(4)), stay)
+        await scheduler.run(call_of(model, rows(4)), stay)
     assert [(record.status, record.timestamps.decode_start) for record in records] == [
         (CallStatus.REJECTED, 0)
     ]
@@ -263,7 +285,7 @@ async def test_close_waits_for_workers_and_takes_nothing_more(start: Start, grap
     await until(lambda: not scheduler.waiting())
     assert not closing.done()
     with pytest.raises(ServiceError) as caught:
-        await scheduler.answer(call_of(model, rows(3)), stay)
+        await scheduler.run(call_of(model, rows(3)), stay)
     assert (caught.value.status, caught.value.code) == (503, "shutting_down")
     assert caught.value.headers["Connection"] == "close"
     graph.open.set()
@@ -291,7 +313,7 @@ async def test_worker_holds_on_to_nothing_of_a_call_that_is_done(start: Start, g
         def decode(kept: Body = body) -> Decoded:
             return Decoded({"0": rows(1)})
 
-        await scheduler.answer(call_of(model_of(graph), rows(), decode=decode), stay)
+        await scheduler.run(call_of(model_of(graph), rows(), decode=decode), stay)
         return weakref.ref(body)
 
     scheduler = Scheduler(settings_of())
@@ -319,7 +341,7 @@ async def test_retired_model_is_forgotten_when_its_last_call_is_over(start: Star
     assert scheduler._pool._queues == {}
     scheduler.check_room(model)
     assert scheduler._pool._queues == {}, "the call may not come after all"
-    assert await scheduler.answer(call_of(model, rows(4)), stay) == [8]
+    assert await scheduler.run(call_of(model, rows(4)), stay) == [8]
     await settled(scheduler)
     assert scheduler._pool._queues == {}
 

@@ -63,14 +63,14 @@ async def test_model_answers_on_while_a_worker_is_stuck(
 ) -> None:
     scheduler, model, stuck = start(), model_of(graph, batch_size=batch_size), Stuck()
     await stuck.hold(scheduler, model)
-    assert await scheduler.answer(call_of(model, rows(3)), stay) == [6]
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6]
     assert graph.threads == ["worker-1"]
     stuck.ends.set()
     await asyncio.to_thread(stuck.threads[0].join, SOON)
     assert not stuck.threads[0].is_alive()
     await settled(scheduler)
     assert scheduler.running(model) == 0
-    assert await scheduler.answer(call_of(model, rows(4)), stay) == [8]
+    assert await scheduler.run(call_of(model, rows(4)), stay) == [8]
 
 
 async def test_no_more_workers_are_replaced_than_there_are(start: Start, graph: StubGraph) -> None:
@@ -78,7 +78,7 @@ async def test_no_more_workers_are_replaced_than_there_are(start: Start, graph: 
 
     for _ in range(2):
         await stuck.hold(scheduler, model)
-    waiting = asyncio.create_task(scheduler.answer(call_of(model, rows(3)), stay))
+    waiting = asyncio.create_task(scheduler.run(call_of(model, rows(3)), stay))
     await until(lambda: scheduler.waiting(model) == 1)
     assert len(stuck.threads) == 2
     stuck.ends.set()
@@ -90,15 +90,15 @@ async def test_worker_with_a_call_that_is_still_wanted_keeps_its_place(
 ) -> None:
     scheduler, model = start(), model_of(graph, batch_size=2)
     graph.open.clear()
-    first = asyncio.create_task(scheduler.answer(call_of(model, rows(1)), stay))
+    first = asyncio.create_task(scheduler.run(call_of(model, rows(1)), stay))
     await graph.has_begun()
-    short = asyncio.create_task(scheduler.answer(call_of(model, rows(2), timeout=0.01), stay))
+    short = asyncio.create_task(scheduler.run(call_of(model, rows(2), timeout=0.01), stay))
     await until(lambda: scheduler.waiting(model) == 1)
     with pytest.raises(ServiceError):
         await short
     graph.open.set()
     assert await first == [2]
-    assert await scheduler.answer(call_of(model, rows(4)), stay) == [8]
+    assert await scheduler.run(call_of(model, rows(4)), stay) == [8]
     assert set(graph.threads) == {"worker-0"}
 
 
@@ -125,7 +125,7 @@ async def test_worker_whose_other_call_is_left_to_heavy_workers_is_replaced(
     leaving.left.set()
     with pytest.raises(ClientDisconnect):
         await given_up
-    assert await scheduler.answer(call_of(model, rows(3)), stay) == [6], "another worker answers"
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6], "another worker answers"
     heavy_ends.set()
     stuck.ends.set()
     assert await wanted == [10]
