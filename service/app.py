@@ -24,7 +24,7 @@ from service.lifespan import lifespan
 from service.processes.slot import Slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from service.services import Listener, Services
 from service.stores.source import open_source
 from service.telemetry.load_report import LoadReport
@@ -48,13 +48,13 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     """
     counters = None if slot is None else open_counters(slot)
     telemetry = make_telemetry(settings, counters)
-    dispatcher = Dispatcher(settings, telemetry.observers)
+    scheduler = Scheduler(settings, telemetry.observers)
     progress = LoadProgress(LoadReport().tell) if early is None else early.progress
     source = open_source(settings) if early is None or early.source is None else early.source
     services = Services(
-        settings, Lifecycle(), dispatcher, telemetry, progress=progress, early=early, source=source
+        settings, Lifecycle(), scheduler, telemetry, progress=progress, early=early, source=source
     )
-    services.traffic = make_traffic(settings, dispatcher)
+    services.traffic = make_traffic(settings, scheduler)
     if slot is not None:
         services.process = slot.number
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)

@@ -51,7 +51,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
         with suppress(Exception):  # `Lifecycle.failure` has it
             await loading
         services.traffic.close()
-        services.dispatcher.close()
+        services.scheduler.close()
         if services.telemetry.processes is not None:
             services.telemetry.processes.publish(services.snapshot(), is_last=True)
         DECODER.close()
@@ -84,7 +84,7 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
     settings, early = services.settings, services.early
 
     def retire(model: LoadedModel) -> None:
-        services.dispatcher.retire(model)
+        services.scheduler.retire(model)
         trimmer.collect()
 
     try:
@@ -109,7 +109,7 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
     if services.process is not None and code_folder_in_use() is None and settings.backend != "numpy":
         _logger.warning("compiled code and weights cannot be kept (KUIPER_CACHE): each process has its own")
     if services.lifecycle.phase is Phase.STARTING:
-        services.dispatcher.start()
+        services.scheduler.start()
         trimmer.start()
         _start_poller(services)
         services.lifecycle.started()

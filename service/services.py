@@ -20,10 +20,9 @@ from service.repository.loading_threads import LoadingThreads
 from service.repository.model_source import ModelSource
 from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
-from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.peer_turns import PeerTurns
-from service.scheduling.refusal_pace import RefusalPace
+from service.scheduling.fair_executor import FairExecutor
 from service.scheduling.refusals import not_ready, shutting_down
+from service.scheduling.scheduler import Scheduler
 from service.scheduling.shared_results import SharedResults
 from service.stores.poller import Poller
 from service.telemetry.metrics import Snapshot, take_snapshot
@@ -62,7 +61,7 @@ class Services:
     Attributes:
         settings: its settings.
         lifecycle: the phase that it is in.
-        dispatcher: its queues and workers.
+        scheduler: its queues and workers.
         telemetry: its statistics, metrics, traces and spans.
         loaded: its models; None until they are loaded.
         traffic: how the versions of its models share requests.
@@ -79,7 +78,6 @@ class Services:
         quantizations: files of `kuiper quantize` that were asked for.
         began: when the server began, on the clock of `time.monotonic`.
         shared: makes answers of routes that compute, one for all who wait for it.
-        refusal_pace: how fast clients are answered that are refused again and again.
         process: number of this process among several; None where there is only this one.
         opens_at_once: whether the application starts before its models are loaded.
         listeners: what answers other protocols.
@@ -88,7 +86,7 @@ class Services:
 
     settings: Settings
     lifecycle: Lifecycle
-    dispatcher: Dispatcher
+    scheduler: Scheduler
     telemetry: Telemetry
     loaded: ModelRepository | None = None
     traffic: Traffic = field(default_factory=Traffic)
@@ -99,14 +97,13 @@ class Services:
     loading_threads: LoadingThreads = field(
         default_factory=lambda: LoadingThreads(this_machine().cpus + _SPARE_THREADS)
     )
-    inspections: PeerTurns = field(default_factory=lambda: PeerTurns("inspections"))
-    unpacking: PeerTurns = field(default_factory=lambda: PeerTurns("unpacking"))
-    comparisons: PeerTurns = field(default_factory=lambda: PeerTurns("comparisons"))
+    inspections: FairExecutor = field(default_factory=lambda: FairExecutor("inspections"))
+    unpacking: FairExecutor = field(default_factory=lambda: FairExecutor("unpacking"))
+    comparisons: FairExecutor = field(default_factory=lambda: FairExecutor("comparisons"))
     documents: DocumentCache = field(default_factory=DocumentCache)
     quantizations: QuantizationFiles = field(default_factory=QuantizationFiles)
     began: float = field(default_factory=monotonic)
     shared: SharedResults = field(default_factory=SharedResults)
-    refusal_pace: RefusalPace = field(default_factory=RefusalPace)
     process: int | None = None
     opens_at_once: bool = False
     listeners: list[Listener] = field(default_factory=list)
@@ -150,7 +147,7 @@ class Services:
         telemetry, entries = self.telemetry, self.loaded.entries if self.loaded is not None else ()
         return take_snapshot(
             self.loaded or (),
-            self.dispatcher,
+            self.scheduler,
             self.settings,
             telemetry.statistics,
             telemetry.http_durations,

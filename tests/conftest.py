@@ -50,7 +50,7 @@ SLOW = {
     "tests/service/images/test_image_file.py::test_one_large_picture_is_in_memory_once": "decodes 50-megapixel images",
     "tests/service/processes": "starts several processes",
     "tests/service/repository/test_reload.py::test_reloads_leave_no_memory": "reloads a model 200 times",
-    "tests/service/scheduling/test_rounded_row_runs.py": "compiles networks in bf16 and int8 for many batch sizes",
+    "tests/service/repository/test_rounded_row_runs.py": "compiles networks in bf16 and int8 for many batch sizes",
     "tests/service/server/test_batching.py": "compares several servers",
     "tests/service/server/test_load.py": "starts a server for each case, and sends hundreds of requests",
     "tests/service/server/test_overload.py": "sends thousands of requests",

@@ -13,7 +13,8 @@ from service.infer.embedding_exchange import (
     EmbeddingRequest,
     parse_embedding_request,
 )
-from service.scheduling.call import Call, SurfaceName
+from service.scheduling.job import Job
+from service.scheduling.record import SurfaceName
 from service.services import services_of
 
 router = APIRouter(tags=["inference"])
@@ -42,8 +43,8 @@ async def embed(request: Request) -> Response:
     model = services.choose_model(asked.model, None, context.headers)
     context.model = model.name
     exchange = EmbeddingExchange(model, asked, limits)
-    services.dispatcher.check_room(model, context.client)
-    call = Call(
+    services.scheduler.check_room(model, context.client)
+    call = Job(
         model=model,
         surface=SurfaceName.INFER,
         request_id=context.request_id,
@@ -52,5 +53,5 @@ async def embed(request: Request) -> Response:
         received_ns=perf_counter_ns(),
         client=context.client,
     )
-    answer = await services.dispatcher.answer(call, request.receive)
+    answer = await services.scheduler.run(call, request.receive)
     return Response(answer.body, media_type=answer.media_type)

@@ -39,11 +39,11 @@ async def run_model(
         ClientDisconnect: the client has left.
     """
     services, context = services_of(request), context_of(request)
-    dispatcher, timeout, began = services.dispatcher, services.settings.timeout, perf_counter_ns()
+    scheduler, timeout, began = services.scheduler, services.settings.timeout, perf_counter_ns()
     model = services.choose_model(name, version, context.headers)
     context.model = model.name
     try:
-        dispatcher.check_room(model, context.client)  # before the body is read in vain
+        scheduler.check_room(model, context.client)  # before the body is read in vain
         exchange = protocol.from_request(request, model, services.limits)
         body = await read_body(
             request,
@@ -62,9 +62,9 @@ async def run_model(
             call = exchange.call(body, received)
         del body  # the exchange drops it once it is decoded
     except (ServiceError, ClientDisconnect) as error:
-        dispatcher.observe_refusal(model, protocol.surface, context.request_id, began, error)
+        scheduler.record_refusal(model, protocol.surface, context.request_id, began, error)
         raise
-    answer = await dispatcher.answer(call, request.receive)
+    answer = await scheduler.run(call, request.receive)
     return AnswerResponse(answer)
 
 

@@ -16,13 +16,13 @@ router = APIRouter(tags=["monitoring"])
 def show_stats(request: Request) -> StatsView:
     """Show the counters of the server and of each model, as JSON for charts; `/metrics` has them for Prometheus."""
     services = services_of(request)
-    settings, dispatcher = services.settings, services.dispatcher
+    settings, scheduler = services.settings, services.scheduler
     return StatsView(
         uptime_s=round(monotonic() - services.began, 3),
         memory_bytes=resident_bytes(),
         workers=settings.worker_count,
-        busy=dispatcher.busy_workers(),
+        busy=scheduler.busy_workers(),
         heavy_workers=settings.heavy_worker_count,
-        heavy_busy=dispatcher.busy_heavy_workers(),
-        models=describe_models(services.loaded or (), dispatcher, services.telemetry.statistics),
+        heavy_busy=scheduler.busy_heavy_workers(),
+        models=describe_models(services.loaded or (), scheduler, services.telemetry.statistics),
     )

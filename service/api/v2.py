@@ -9,7 +9,7 @@ from service.config.override import parse_load_parameters
 from service.context import context_of
 from service.http.document import read_document
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.scheduling_policy import scheduling_policy
+from service.scheduling.policy import scheduling_policy
 from service.scheduling.trace_setting import TraceSetting
 from service.services import services_of
 from service.v2.document import Document, member
@@ -183,7 +183,7 @@ async def unload(request: Request, name: str) -> EmptyAnswer:
 @router.get("/v2/trace/setting", name="show", responses=v2_errors(500, 503))
 async def show_tracing(request: Request) -> TraceSettingView:
     """Show the trace settings, for models without settings of their own."""
-    return show_trace_setting(services_of(request).dispatcher.server_tracing)
+    return show_trace_setting(services_of(request).scheduler.server_tracing)
 
 
 @router.post("/v2/trace/setting", name="change", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
@@ -192,13 +192,13 @@ async def change_tracing(request: Request) -> TraceSettingView:
     services = services_of(request)
     values = await read_document(request)
     start = TraceSetting(services.settings.trace_rate)
-    return change_trace_setting(services.dispatcher.server_tracing, start, values)
+    return change_trace_setting(services.scheduler.server_tracing, start, values)
 
 
 @router.get("/v2/models/{name}/trace/setting", name="show_of_model", responses=_MODEL_ERRORS)
 async def show_model_tracing(request: Request, name: str) -> TraceSettingView:
     """Show the trace settings of a model."""
-    return show_trace_setting(services_of(request).dispatcher.trace_setting(_find_model(request, name)))
+    return show_trace_setting(services_of(request).scheduler.trace_setting(_find_model(request, name)))
 
 
 @router.post(
@@ -209,10 +209,10 @@ async def show_model_tracing(request: Request, name: str) -> TraceSettingView:
 )
 async def change_model_tracing(request: Request, name: str) -> TraceSettingView:
     """Change the trace settings of a model; null restores the server's setting."""
-    dispatcher = services_of(request).dispatcher
-    setting = dispatcher.trace_setting(_find_model(request, name))
+    scheduler = services_of(request).scheduler
+    setting = scheduler.trace_setting(_find_model(request, name))
     values = await read_document(request)
-    return change_trace_setting(setting, dispatcher.server_tracing.for_model(), values)
+    return change_trace_setting(setting, scheduler.server_tracing.for_model(), values)
 
 
 @router.get("/v2/logging", name="show", responses=v2_errors(500, 503))

@@ -15,7 +15,7 @@ from service.grpc.messages import message_class
 from service.grpc.wire import malformed
 from service.http.changes import needs_one_process
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.scheduling_policy import scheduling_policy
+from service.scheduling.policy import scheduling_policy
 from service.scheduling.trace_setting import TraceSetting
 from service.v2.log_settings import change_log_settings, show_log_settings
 from service.v2.metadata import describe_config, describe_model, describe_server
@@ -136,11 +136,11 @@ class PlainCalls:
 
     async def trace_setting(self, request: Any, incoming: Incoming) -> dict[str, Any]:
         """Show, or change, which runs are traced without a request asking for it."""
-        dispatcher = self._services.dispatcher
-        setting, start = dispatcher.server_tracing, TraceSetting(self._services.settings.trace_rate)
+        scheduler = self._services.scheduler
+        setting, start = scheduler.server_tracing, TraceSetting(self._services.settings.trace_rate)
         if request.model_name:
-            setting = dispatcher.trace_setting(self._services.repository.find(request.model_name))
-            start = dispatcher.server_tracing.for_model()
+            setting = scheduler.trace_setting(self._services.repository.find(request.model_name))
+            start = scheduler.server_tracing.for_model()
         values = {name: _setting(entry.value) for name, entry in request.settings.items()}
         if values:
             self._front.check_key("POST", TRACE_PATH, incoming.context)

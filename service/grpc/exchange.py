@@ -13,7 +13,7 @@ from service.grpc.messages import ModelInferResponse
 from service.grpc.wire import prefix
 from service.heavy_work import LIGHT_TEXT_BYTES, check_weight
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import RunOutcome
+from service.scheduling.job import RunOutcome
 from service.v2.batching import is_batch_open
 from service.v2.inputs import read_inputs
 from service.v2.parameters import InferParameters

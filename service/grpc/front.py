@@ -22,7 +22,7 @@ from service.http.error_handlers import internal_error
 from service.lifecycle import Phase
 from service.log_context import request_id
 from service.peer import address_of
-from service.scheduling.refusals import shutting_down
+from service.scheduling.refusals import REFUSAL_DELAY_SECONDS, shutting_down
 from service.services import Services
 
 _ID_KEY = REQUEST_ID_HEADER.lower()
@@ -130,9 +130,9 @@ class Front:
         return answered
 
     async def refuse(self, rpc: Rpc, context: RequestContext, refusal: ServiceError) -> None:
-        """End a call with an error, clients that are refused again and again a little later."""
+        """End a call with an error; one with 503 after a delay."""
         if refusal.status == 503:
-            await self.services.refusal_pace.wait(context.client)
+            await asyncio.sleep(REFUSAL_DELAY_SECONDS)
         await rpc.abort(
             code_of(refusal), details_of(refusal), (*metadata_of(refusal), (_ID_KEY, context.request_id))
         )

@@ -8,8 +8,9 @@ from service.grpc.exchange import GrpcExchange
 from service.grpc.front import Incoming
 from service.grpc.infer_message import InferMessage, split
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import Call, SurfaceName
-from service.scheduling.peer_turns import PeerTurns
+from service.scheduling.fair_executor import FairExecutor
+from service.scheduling.job import Job
+from service.scheduling.record import SurfaceName
 from service.services import Services
 
 _SMALL_BYTES = 1 << 16
@@ -28,7 +29,7 @@ class Inference:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._limits = services.settings.limits
-        self._turns = PeerTurns("grpc-messages")
+        self._parser = FairExecutor("grpc-messages")
 
     async def answer(self, incoming: Incoming) -> bytes:
         """Return a `ModelInferResponse`.
@@ -44,20 +45,20 @@ class Inference:
         incoming.context.model = model.name
         call = await self._receive(model, message, incoming, received)
         del message  # the exchange drops it once it is decoded
-        return await self._services.dispatcher.run(call)
+        return await self._services.scheduler.run(call)
 
     async def _receive(
         self, model: LoadedModel, message: InferMessage, incoming: Incoming, received: int
-    ) -> Call[bytes]:
-        context, dispatcher = incoming.context, self._services.dispatcher
+    ) -> Job[bytes]:
+        context, scheduler = incoming.context, self._services.scheduler
         try:
-            dispatcher.check_room(model, context.client)
+            scheduler.check_room(model, context.client)
             exchange = await self._open(model, message, incoming)
         except ServiceError as error:
-            dispatcher.observe_refusal(model, SurfaceName.GRPC, context.request_id, received, error)
+            scheduler.record_refusal(model, SurfaceName.GRPC, context.request_id, received, error)
             raise
         incoming.data = b""
-        return Call(
+        return Job(
             model=model,
             surface=SurfaceName.GRPC,
             request_id=context.request_id,
@@ -73,7 +74,7 @@ class Inference:
         if len(message.head) <= _SMALL_BYTES:
             return GrpcExchange(model, message, self._limits)
         make = partial(GrpcExchange, model, message, self._limits)
-        return await self._turns.run(incoming.context.client, make, self._services.settings.timeout)
+        return await self._parser.run(incoming.context.client, make, self._services.settings.timeout)
 
 
 def _timeout(asked: float | None, remaining: float | None) -> float | None:

@@ -17,7 +17,7 @@ from service.config.wording import problem_of
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
-from service.scheduling.call import RunOutcome
+from service.scheduling.job import RunOutcome
 from service.tasks.text_embedding import TextEmbedding, TextVector
 from service.tasks.text_span import TextSpan
 

@@ -33,7 +33,8 @@ from service.infer.rendering import PNG_TYPE, check_drawable, render
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
-from service.scheduling.call import Call, RunOutcome, SurfaceName
+from service.scheduling.job import Job, RunOutcome
+from service.scheduling.record import SurfaceName
 from service.tasks import Prediction, Task
 from service.tasks.text_span import TextSpan
 
@@ -105,10 +106,10 @@ class InferExchange:
         del size
         return False
 
-    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+    def call(self, body: bytes, received_ns: int) -> Job[Answer]:
         """Return the call. Raises nothing: the body is decoded later, by a worker."""
         self.body, self.received_ns = body, received_ns
-        return Call(
+        return Job(
             model=self.model,
             surface=self.surface,
             request_id=self.request_id,

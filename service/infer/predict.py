@@ -31,7 +31,8 @@ from service.infer.exchange import geometries
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
-from service.scheduling.call import Call, RunOutcome, SurfaceName
+from service.scheduling.job import Job, RunOutcome
+from service.scheduling.record import SurfaceName
 
 _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"
@@ -76,10 +77,10 @@ class PredictExchange:
         del size
         return False
 
-    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+    def call(self, body: bytes, received_ns: int) -> Job[Answer]:
         """Return the call. Raises nothing: the body is decoded later, by a worker."""
         self.body = body
-        return Call(
+        return Job(
             model=self.model,
             surface=self.surface,
             request_id=self.request_id,

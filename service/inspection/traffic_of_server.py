@@ -5,20 +5,20 @@ from collections.abc import Callable, Mapping
 from engine import Array
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from service.traffic.shadow_statistics import Divergence
 from service.traffic.shadows import Shadows
 from service.traffic.traffic import Traffic
 
 
-def make_traffic(settings: Settings, dispatcher: Dispatcher) -> Traffic:
+def make_traffic(settings: Settings, scheduler: Scheduler) -> Traffic:
     """Return the traffic of a server that loads its models.
 
     Args:
         settings: the server's.
-        dispatcher: its queues and workers.
+        scheduler: its queues and workers.
     """
-    return Traffic(Shadows(dispatcher, settings.worker_count, _find_divergence))
+    return Traffic(Shadows(scheduler, settings.worker_count, _find_divergence))
 
 
 def _find_divergence(

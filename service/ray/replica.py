@@ -55,10 +55,10 @@ class Replica:
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """Return what `LoadPolicy` reads."""
-        dispatcher = self._services.dispatcher
+        scheduler = self._services.scheduler
         return {
-            BUSY: float(dispatcher.busy_workers() + dispatcher.busy_heavy_workers()),
-            WAITING: float(dispatcher.waiting()),
+            BUSY: float(scheduler.busy_workers() + scheduler.busy_heavy_workers()),
+            WAITING: float(scheduler.waiting()),
             WORKERS: float(self._settings.worker_count),
         }
 

@@ -1,39 +1,61 @@
-"""Whether a call was cancelled, and why."""
+"""Cancellation: what stops a run, and what notices that a client has left."""
 
-from collections.abc import Callable
-from threading import Lock
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
+from typing import Any
+
+from starlette.types import Receive
+
+from engine import StopSignal
+from service.scheduling.job import Job
+
+WATCH_DELAY_SECONDS = 0.02
+"""Seconds before a client is watched: most responses come sooner, and a task for each would cost more."""
+_deadline = attrgetter("deadline")
 
 
-class Cancellation:
-    """Tells whether a call was cancelled, and why. Any thread may use it.
+@contextmanager
+def stop_signal(jobs: Sequence[Job[Any]]) -> Iterator[StopSignal]:
+    """Return the stop signal of a run: set once all of its jobs are cancelled, or after the last deadline."""
+    signal = StopSignal(max(map(_deadline, jobs)))
 
-    Attributes:
-        reason: the first reason that was given; None while the call is to go on.
+    def stop(reason: str) -> None:
+        if all(job.cancel_reason is not None for job in jobs):
+            signal.stop(reason)
+
+    for job in jobs:
+        job.stop_with(stop)
+    try:
+        yield signal
+    finally:
+        for job in jobs:
+            job.on_cancel = None
+
+
+@contextmanager
+def watch_client(receive: Receive, on_disconnect: Callable[[], None]) -> Iterator[None]:
+    """Call a function if the client disconnects within this context; on the event loop.
+
+    Args:
+        receive: the ASGI channel of a request whose body was read to the end.
+        on_disconnect: called once.
     """
+    loop = asyncio.get_running_loop()
+    tasks: list[asyncio.Task[None]] = []
+    timer = loop.call_later(
+        WATCH_DELAY_SECONDS, lambda: tasks.append(loop.create_task(_watch(receive, on_disconnect)))
+    )
+    try:
+        yield
+    finally:
+        timer.cancel()
+        for task in tasks:
+            task.cancel()
 
-    __slots__ = ("_lock", "_on_cancel", "reason")
 
-    def __init__(self) -> None:
-        self.reason: str | None = None
-        self._lock = Lock()
-        self._on_cancel: Callable[[str], None] | None = None
-
-    def cancel(self, reason: str) -> None:
-        """Cancel the call; a run that is in progress stops before its next layer."""
-        with self._lock:
-            on_cancel, self._on_cancel = self._on_cancel, None
-            self.reason = self.reason or reason
-        if on_cancel is not None:
-            on_cancel(reason)
-
-    def on_cancel(self, callback: Callable[[str], None]) -> None:
-        """Have `callback` called with the reason, once: when the call is cancelled, or now if it was already.
-
-        Replaces the callback that was set before.
-        """
-        with self._lock:
-            reason = self.reason
-            if reason is None:
-                self._on_cancel = callback
-        if reason is not None:
-            callback(reason)
+async def _watch(receive: Receive, on_disconnect: Callable[[], None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    on_disconnect()

@@ -1,23 +1,26 @@
-"""The errors of requests that the server does not take, or gives up."""
+"""The errors of requests that are refused, or time out."""
 
 from service.errors import ServiceError
 from service.repository.load_progress import LoadState
 
+REFUSAL_DELAY_SECONDS = 0.1
+"""Delay of each 503: limits the CPU time of clients that retry at once, which costs a quarter of a millisecond each."""
 
-def queue_full(waiting: int, running: int, seconds: int, *, gives_way: bool = False) -> ServiceError:
+
+def queue_full(waiting: int, running: int, seconds: int, *, is_evicted: bool = False) -> ServiceError:
     """Return the error of a request whose model has a full queue.
 
     Args:
-        waiting: requests in the queue.
+        waiting: queued requests.
         running: requests that workers have taken.
-        seconds: when the client should try again.
-        gives_way: whether the request was in the queue, and its client has most of those that wait.
+        seconds: when to retry.
+        is_evicted: whether it was in the queue, for one of a client with fewer requests.
     """
-    reason = ", and this one gave way to a client that has fewer of them" if gives_way else " already"
+    evicted = "; this one was evicted for a client with fewer" if is_evicted else ""
     return ServiceError(
         503,
         "queue_full",
-        f"the workers are busy and {waiting} requests wait{reason}; try again in {seconds} s",
+        f"the queue is full ({waiting} requests waiting, {running} running{evicted}); retry in {seconds} s",
         {"waiting": waiting, "running": running, "retry_after": seconds},
         {"Retry-After": str(seconds)},
     )
@@ -27,7 +30,7 @@ def not_ready(state: LoadState) -> ServiceError:
     """Return the error of a request that comes before the models are loaded.
 
     Args:
-        state: how far the loading has come.
+        state: load progress.
     """
     details = {"loaded": state.loaded, "models": state.models, "steps": list(state.steps)}
     message = f"the models are not loaded yet ({str(state) or 'the folder of models is being read'})"
@@ -36,15 +39,14 @@ def not_ready(state: LoadState) -> ServiceError:
 
 def shutting_down() -> ServiceError:
     """Return the error of a request that arrives while the server shuts down."""
+    headers = {"Connection": "close", "Retry-After": "1"}
     return ServiceError(
-        503,
-        "shutting_down",
-        "the server is shutting down and takes no more requests",
-        headers={"Connection": "close", "Retry-After": "1"},
+        503, "shutting_down", "the server is shutting down; retry on another one", headers=headers
     )
 
 
 def timed_out(timeout: float) -> ServiceError:
-    """Return the error of a request that was given up after `timeout` seconds."""
-    message = f"the request took longer than {timeout:g} s and was stopped"
-    return ServiceError(504, "timeout", message, {"timeout": timeout})
+    """Return the error of a request that took longer than its timeout in seconds."""
+    return ServiceError(
+        504, "timeout", f"the request exceeded its timeout of {timeout:g} s", {"timeout": timeout}
+    )

@@ -1,6 +1,8 @@
 """How long runs of many rows take, as far as earlier ones tell."""
 
-from service.scheduling.progress import Progress
+from typing import Any
+
+from service.scheduling.job import Job
 
 LIGHT_ROWS = 16
 """Runs of so many rows, or of a whole batch, are light whatever they take: any request may ask for them."""
@@ -25,19 +27,19 @@ class RunEstimate:
         self.light_rows = max(LIGHT_ROWS, max_batch_size)
         self._row_seconds: float | None = None
 
-    def is_heavy(self, progress: Progress[object]) -> bool:
+    def is_large(self, job: Job[Any]) -> bool:
         """Return whether the run of a decoded call has many rows, and is not known to be short for all that."""
-        rows = progress.items
+        rows = job.rows
         if rows <= self.light_rows:
             return False
         seconds = self._row_seconds
-        return seconds is None or progress.is_observed or rows * seconds > _LIGHT_SECONDS
+        return seconds is None or job.is_observed or rows * seconds > _LIGHT_SECONDS
 
-    def observe(self, progress: Progress[object]) -> None:
+    def observe(self, job: Job[Any]) -> None:
         """Take in how long a run took."""
-        times = progress.timestamps
-        if progress.items <= self.light_rows or progress.is_observed or not times.forward_end:
+        times = job.timestamps
+        if job.rows <= self.light_rows or job.is_observed or not times.forward_end:
             return
-        latest = (times.forward_end - times.forward_start) / 1e9 / progress.items
+        latest = (times.forward_end - times.forward_start) / 1e9 / job.rows
         known = self._row_seconds
         self._row_seconds = latest if known is None else known + _WEIGHT * (latest - known)

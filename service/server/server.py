@@ -55,7 +55,7 @@ class Server(uvicorn.Server):
 
     Args:
         config: uvicorn's own settings.
-        services: its lifecycle is set to leaving or draining by the first signal; its dispatcher's calls are cancelled
+        services: its lifecycle is set to leaving or draining by the first signal; its scheduler's calls are cancelled
             when the drain time, `Settings.drain_seconds`, is over.
         url: where it is reached, for the log.
         end: ends connections when the server leaves.
@@ -178,7 +178,7 @@ class Server(uvicorn.Server):
             return True
         if len(self._signals) > 1 or monotonic() >= (self._drain_until or 0):
             _logger.warning("drain timeout: aborting %d requests", self.lifecycle.accepted)
-            self.services.dispatcher.refuse_all(shutting_down())
+            self.services.scheduler.refuse_all(shutting_down())
             self.lifecycle.end_drain()
             return True
         return False

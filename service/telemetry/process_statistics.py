@@ -9,7 +9,7 @@ from typing import Any
 from service.histogram import HTTP_SECONDS, LAYER_SECONDS, Histogram
 from service.processes.counter_memory import CounterMemory
 from service.processes.slot import Slot
-from service.scheduling.call_record import CallRecord
+from service.scheduling.record import CallRecord
 from service.telemetry.counter_rows import (
     add_to_batch,
     add_to_model,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine import RunTrace
 from service.peer import Peer
-from service.scheduling.call_record import CallRecord
+from service.scheduling.record import CallRecord
 from service.telemetry.clock import epoch_offset_ns
 
 RECENT_TRACES = 100

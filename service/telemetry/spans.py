@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 
 from engine import LayerTrace, RunTrace
 from service.config.setting_file import SettingsError
-from service.scheduling.call_record import CallRecord, CallStatus
+from service.scheduling.record import CallRecord, CallStatus
 from service.telemetry.call_span import CallSpan
 from service.telemetry.clock import epoch_offset_ns
 from service.telemetry.span_middleware import SpanMiddleware

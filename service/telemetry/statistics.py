@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from time import perf_counter_ns, time_ns
 
 from service.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS, Histogram
-from service.scheduling.call_record import CallRecord, CallStatus
-from service.scheduling.timestamps import Timestamps
+from service.scheduling.record import CallRecord, CallStatus, Timestamps
 
 Identity = tuple[str, str]
 """Name and version of a loaded model."""

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from service.histogram import REQUEST_SECONDS, Histogram
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from service.telemetry.statistics import InferenceStatistics, ModelStatistics
 
 
@@ -49,13 +49,13 @@ class StatsView(BaseModel):
 
 
 def describe_models(
-    models: Iterable[LoadedModel], dispatcher: Dispatcher, statistics: InferenceStatistics
+    models: Iterable[LoadedModel], scheduler: Scheduler, statistics: InferenceStatistics
 ) -> dict[str, ModelStats]:
     """Return the counters of the loaded models by name.
 
     Args:
         models: every version of every loaded model.
-        dispatcher: the queues and workers.
+        scheduler: the queues and workers.
         statistics: what was counted of the models.
     """
     versions: dict[str, list[LoadedModel]] = {}
@@ -64,8 +64,8 @@ def describe_models(
     return {
         name: _describe(
             [statistics.of(model.name, model.version) for model in loaded],
-            sum(map(dispatcher.waiting, loaded)),
-            sum(map(dispatcher.running, loaded)),
+            sum(map(scheduler.waiting, loaded)),
+            sum(map(scheduler.running, loaded)),
         )
         for name, loaded in versions.items()
     }

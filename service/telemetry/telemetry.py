@@ -8,7 +8,7 @@ from starlette.types import ASGIApp
 
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
-from service.scheduling.call_record import CallObserver
+from service.scheduling.record import CallObserver
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.http_request_log import HttpRequestLog
 from service.telemetry.metrics import Metrics, make_collectors

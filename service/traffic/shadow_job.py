@@ -11,9 +11,9 @@ from engine.run.switch_interval import short_switch_interval
 from service.codec import Decoded
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import Call, RunOutcome
-from service.scheduling.row_runs import run_rows
-from service.scheduling.rows import count_rows
+from service.repository.row_runs import run_rows
+from service.repository.rows import count_rows
+from service.scheduling.job import Job, RunOutcome
 from service.traffic.output_difference import OutputDifference, compare_outputs, count_other_labels
 from service.traffic.shadow_statistics import Divergence, ShadowOutcome, ShadowRun
 
@@ -38,14 +38,14 @@ class ShadowJob(Generic[Payload]):
 
     __slots__ = ("_call", "_outputs", "_seconds", "_tolerance", "inputs")
 
-    def __init__(self, call: Call[Payload], tolerance: float) -> None:
+    def __init__(self, call: Job[Payload], tolerance: float) -> None:
         self._call = call
         self._tolerance = tolerance
         self.inputs: Mapping[str, Array] | None = None
         self._outputs: Sequence[Array] = ()
         self._seconds = 0.0
 
-    def call(self) -> Call[Payload]:
+    def call(self) -> Job[Payload]:
         """Return the call to submit in place of the one that was given; its response is the same."""
         return replace(self._call, decode=self._decode, encode=self._encode)
 

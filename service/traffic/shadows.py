@@ -13,9 +13,8 @@ from engine import StopSignal
 from service.log_context import FIELDS
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
-from service.scheduling.call import Call
-from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.pending_call import DoneCallback
+from service.scheduling.job import Job
+from service.scheduling.scheduler import DoneCallback, Scheduler
 from service.traffic.model_traffic import ModelTraffic
 from service.traffic.shadow_budget import ShadowBudget
 from service.traffic.shadow_check import why_not_shadowed
@@ -60,13 +59,13 @@ class Shadows:
     its next layer when requests need the last idle worker.
 
     Args:
-        dispatcher: sees all calls, and knows how many workers have work.
+        scheduler: sees all calls, and knows how many workers have work.
         worker_count: how many there are.
         find: finds the operator that diverges first.
     """
 
-    def __init__(self, dispatcher: Dispatcher, worker_count: int, find: FindDivergence) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, scheduler: Scheduler, worker_count: int, find: FindDivergence) -> None:
+        self._scheduler = scheduler
         self._worker_count = worker_count
         self._find = find
         self._plans: WeakKeyDictionary[LoadedModel, _Plan] = WeakKeyDictionary()
@@ -91,14 +90,14 @@ class Shadows:
             reason = why_not_shadowed(model, shadow)
             if reason is None:
                 self._plans[model] = _Plan(traffic, ref(shadow), config.tolerance)
-                self._dispatcher.mirror = self.mirror
+                self._scheduler.mirror = self.mirror
                 continue
             statistics.refusals[version] = reason
             _logger.warning("no shadow runs", extra={FIELDS: {"model": entry.name, "reason": reason}})
 
     def mirror(
-        self, call: Call[Payload], done: DoneCallback[Payload]
-    ) -> tuple[Call[Payload], DoneCallback[Payload]]:
+        self, call: Job[Payload], done: DoneCallback[Payload]
+    ) -> tuple[Job[Payload], DoneCallback[Payload]]:
         """Return what to submit in place of a call, so that its inputs and outputs are kept if its turn has come.
 
         Every call of the server comes by here, so that a shadow run makes room for it.
@@ -106,7 +105,7 @@ class Shadows:
         self._budget.earn()
         if self._stop is not None:
             self._budget.meet()
-            if self._dispatcher.busy_now() + 1 >= self._worker_count:
+            if self._scheduler.busy_now() + 1 >= self._worker_count:
                 self._stop.stop("requests need the worker")
         plan = self._plans.get(call.model)
         if plan is None or not plan.traffic.shadow_is_due():
@@ -157,7 +156,7 @@ class Shadows:
         try:
             for seconds in _LOOKS:
                 await asyncio.sleep(seconds)
-                if not self._is_closed and self._dispatcher.busy_now() < max(1, self._worker_count // 2):
+                if not self._is_closed and self._scheduler.busy_now() < max(1, self._worker_count // 2):
                     await self._run(plan, job)
                     return
             plan.traffic.drop_shadow(ShadowOutcome.NO_IDLE_WORKER)
@@ -168,7 +167,7 @@ class Shadows:
         shadow = plan.shadow()
         if shadow is None:  # the model was loaded again meanwhile
             return
-        if self._dispatcher.busy_now():
+        if self._scheduler.busy_now():
             self._budget.meet()
         now = monotonic()
         searches = now - plan.searched >= _DIVERGENCE_SECONDS

@@ -13,7 +13,8 @@ from service.heavy_work import LIGHT_PACKED_BYTES, LIGHT_TEXT_BYTES, HeavyWorkEr
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
-from service.scheduling.call import Call, RunOutcome, SurfaceName
+from service.scheduling.job import Job, RunOutcome
+from service.scheduling.record import SurfaceName
 from service.v2.batching import is_batch_open
 from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
 from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding
@@ -128,7 +129,7 @@ class V2Exchange:
         json_size = size if self._header_length is None else self._header_length
         return self.is_compressed or json_size > SMALL_BYTES
 
-    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+    def call(self, body: bytes, received_ns: int) -> Job[Answer]:
         """Return the call of a body, with the padding in front.
 
         Raises:
@@ -137,7 +138,7 @@ class V2Exchange:
         self._body = body
         del body  # it is dropped once it is decoded
         parameters = self.scheduling()
-        return Call(
+        return Job(
             model=self._model,
             surface=self.surface,
             request_id=self._request_id,

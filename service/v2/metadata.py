@@ -6,8 +6,7 @@ from engine import Port
 from service.config.image_config import ImageConfig
 from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.batching_policy import BatchingPolicy
-from service.scheduling.scheduling_policy import SchedulingPolicy
+from service.scheduling.policy import SchedulingPolicy
 from service.v2.batching import is_batch_open, max_batch_size
 from service.v2.datatypes import BYTES, datatype_of
 from service.v2.ports import OPEN, wire_shape
@@ -79,16 +78,16 @@ def describe_config(model: LoadedModel, policy: SchedulingPolicy) -> ModelConfig
         max_batch_size=max_batch_size(model),
         input=[_tensor_config(port, model) for port in model.graph.inputs],
         output=[_tensor_config(port, model) for port in model.graph.outputs],
-        dynamic_batching=None if policy.batching is None else _dynamic_batching(policy.batching),
+        dynamic_batching=_dynamic_batching(policy) if policy.max_batch_size > 1 else None,
         instance_group=[InstanceGroup(name=f"{model.name}_0", count=policy.workers)],
         parameters={key: StringValue(string_value=value) for key, value in parameters.items()},
     )
 
 
-def _dynamic_batching(policy: BatchingPolicy) -> DynamicBatching:
+def _dynamic_batching(policy: SchedulingPolicy) -> DynamicBatching:
     return DynamicBatching(
-        preferred_batch_size=list(policy.preferred_sizes),
-        max_queue_delay_microseconds=round(policy.max_delay * 1e6),
+        preferred_batch_size=list(policy.preferred_batch_sizes),
+        max_queue_delay_microseconds=round(policy.max_queue_delay * 1e6),
     )
 
 

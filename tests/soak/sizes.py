@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from service.config.model_config import load_model_config
-from service.scheduling.batching_policy import BatchingPolicy
+from service.scheduling.policy import SchedulingPolicy
 from tests.service.codec.payloads import npy
 from tests.service.server.process import ROOT
 from tests.service.v2.bodies import binary_input, json_input
@@ -26,7 +26,7 @@ def formed(rows: Sequence[int], largest: int) -> frozenset[int]:
         rows: what single requests bring.
         largest: most rows of a batch; requests that bring more are run alone.
     """
-    wanted = BatchingPolicy(largest).sizes
+    wanted = SchedulingPolicy(max_batch_size=largest).batch_sizes
     sizes = {*rows, *wanted}
     growing = {0}
     while growing:

@@ -1,6 +1,6 @@
 """The metrics that Prometheus reads at `/metrics`.
 
-    take_snapshot(models, dispatcher, settings, statistics, http_durations) -> Snapshot
+    take_snapshot(models, scheduler, settings, statistics, http_durations) -> Snapshot
     Metrics(collectors).render(snapshot) -> text and media type
 
 A metric is a class with a method `collect(snapshot)` that yields `prometheus_client` metric families, in a module of

@@ -5,7 +5,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from service.scheduling.call_record import CallObserver
+from service.scheduling.record import CallObserver
 from service.telemetry.metrics.collector import Collector
 from service.telemetry.metrics.collectors import SUMMED
 from service.telemetry.metrics.snapshot import Snapshot

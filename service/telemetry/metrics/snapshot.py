@@ -9,8 +9,8 @@ from service.graph.view import count_precisions
 from service.histogram import Histogram
 from service.images.decoder import DECODER
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.scheduling_policy import scheduling_policy
+from service.scheduling.policy import scheduling_policy
+from service.scheduling.scheduler import Scheduler
 from service.stores.poll_status import PollStatus
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.rpc_durations import RpcEnding
@@ -83,7 +83,7 @@ class Snapshot:
 
 def take_snapshot(
     models: Iterable[LoadedModel],
-    dispatcher: Dispatcher,
+    scheduler: Scheduler,
     settings: Settings,
     statistics: InferenceStatistics,
     http_durations: HttpDurations,
@@ -97,7 +97,7 @@ def take_snapshot(
 
     Args:
         models: the loaded models.
-        dispatcher: the queues and workers.
+        scheduler: the queues and workers.
         settings: the server's settings.
         statistics: what was counted of the models.
         http_durations: what was measured of HTTP requests.
@@ -112,7 +112,7 @@ def take_snapshot(
             name=model.name,
             version=model.version,
             task=model.config.task,
-            waiting=dispatcher.waiting(model),
+            waiting=scheduler.waiting(model),
             queue_size=scheduling_policy(model.config, settings).queue_size,
             refused_programs=model.graph.verification.refused_count,
             precisions=count_precisions(model.graph),
@@ -124,9 +124,9 @@ def take_snapshot(
     return Snapshot(
         snapshots,
         settings.worker_count,
-        dispatcher.busy_workers(),
+        scheduler.busy_workers(),
         settings.heavy_worker_count,
-        dispatcher.busy_heavy_workers(),
+        scheduler.busy_heavy_workers(),
         DECODER.is_running,
         DECODER.ended,
         http_durations,

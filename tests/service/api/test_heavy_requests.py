@@ -18,9 +18,9 @@ from service.config.settings import Settings
 from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_PACKED_BYTES, LIGHT_PIXELS, LIGHT_TEXT_BYTES
 from service.images import decoder
 from service.images.decoder import DECODER
-from service.scheduling.heavy_queue import HeavyWorkItem
+from service.scheduling.job import Job
 from service.scheduling.run_estimate import LIGHT_ROWS, RunEstimate
-from service.scheduling.scheduled_call import ScheduledCall
+from service.scheduling.worker import WorkerPool
 from tests.service.api.answers import bright, check_error, labels
 from tests.service.codec.payloads import encoded, npy, npz
 from tests.service.conftest import serving
@@ -40,15 +40,15 @@ def settings(models: Path) -> Settings:
 
 @pytest.fixture(autouse=True)
 def resumed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Count the calls that heavy workers go on with."""
+    """Count the requests that the pool for large requests continues."""
     found: list[int] = []
-    begin = HeavyWorkItem._begin
+    take_over = WorkerPool._take_over
 
-    def count(work: HeavyWorkItem, scheduled: ScheduledCall[Any]) -> bool:
+    def count(pool: WorkerPool, job: Job[Any]) -> None:
         found.append(1)
-        return begin(work, scheduled)
+        take_over(pool, job)
 
-    monkeypatch.setattr(HeavyWorkItem, "_begin", count)
+    monkeypatch.setattr(WorkerPool, "_take_over", count)
     return found
 
 
@@ -136,7 +136,7 @@ async def test_large_answers_of_v2(client: AsyncClient, resumed: list[int]) -> N
 async def test_large_binary_answers_of_v2_that_are_compressed(
     client: AsyncClient, monkeypatch: pytest.MonkeyPatch, resumed: list[int], coding: str, calls: int
 ) -> None:
-    monkeypatch.setattr(RunEstimate, "is_heavy", lambda *_: False)
+    monkeypatch.setattr(RunEstimate, "is_large", lambda *_: False)
     text = json.dumps(
         {
             "inputs": [

@@ -12,8 +12,8 @@ from httpx import AsyncClient
 from engine import Array, RunResult, RuntimeGraph
 from engine.run.run import StopCheck
 from service.api import inference as route
-from service.scheduling import dispatcher
-from service.scheduling.scheduling_policy import SchedulingPolicy
+from service.scheduling import scheduler
+from service.scheduling.policy import SchedulingPolicy
 from service.services import services_of
 from tests.service.api.answers import check_error, values
 from tests.service.codec.payloads import npy
@@ -48,7 +48,7 @@ def number(value: int) -> dict[str, Any]:
 
 async def waiting_in_queue(app: FastAPI, count: int) -> None:
     async with asyncio.timeout(SOON):
-        while services_of(app).dispatcher.waiting() != count:
+        while services_of(app).scheduler.waiting() != count:
             await asyncio.sleep(0)
 
 
@@ -93,16 +93,16 @@ async def test_request_that_takes_too_long_is_given_up(
     gate = Gate(monkeypatch)
     services = services_of(fresh_app)
     monkeypatch.setattr(
-        dispatcher, "scheduling_policy", lambda config, settings, batching: SchedulingPolicy(timeout=600.0)
+        scheduler, "scheduling_policy", lambda config, settings, batching: SchedulingPolicy(timeout=600.0)
     )
     task = asyncio.create_task(fresh_client.post("/infer?model=vector", json=number(1)))
     await gate.has_begun()
-    expire(services.dispatcher)
+    expire(services.scheduler)
     assert check_error(await task, 504, "timeout") == {"timeout": 600.0}
-    assert services.dispatcher.running() == 1
+    assert services.scheduler.running() == 1
     gate.open.set()
     async with asyncio.timeout(SOON):
-        while services.dispatcher.running():
+        while services.scheduler.running():
             await asyncio.sleep(0)
     assert gate.reasons == ["its time is up"]
 

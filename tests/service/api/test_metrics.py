@@ -182,7 +182,7 @@ async def test_snapshot_shows_all_loaded_models(app: FastAPI, client: AsyncClien
     telemetry = services.telemetry
     snapshot = take_snapshot(
         services.loaded or (),
-        services.dispatcher,
+        services.scheduler,
         services.settings,
         telemetry.statistics,
         telemetry.http_durations,

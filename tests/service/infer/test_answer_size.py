@@ -17,8 +17,8 @@ from service.infer.exchange import InferExchange
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
 from service.scheduling.answer import Answer
-from service.scheduling.call import RunOutcome
-from service.scheduling.timestamps import Timestamps
+from service.scheduling.job import RunOutcome
+from service.scheduling.record import Timestamps
 from service.v2.compression import GZIP, IDENTITY
 from service.v2.exchange import V2Exchange
 from tests.service.models import DIGIT_CONFIG, add_model

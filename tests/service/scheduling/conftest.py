@@ -3,10 +3,10 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.stubs import Records, StubGraph, settings_of
 
-Start = Callable[..., Dispatcher]
+Start = Callable[..., Scheduler]
 
 
 @pytest.fixture
@@ -21,16 +21,16 @@ def records() -> Records:
 
 @pytest.fixture
 async def start(graph: StubGraph, records: Records) -> AsyncIterator[Start]:
-    """Starts dispatchers, by settings; ends them with the test, and lets the runs of `graph` go on for that."""
-    started: list[Dispatcher] = []
+    """Starts schedulers, by settings; ends them with the test, and lets the runs of `graph` go on for that."""
+    started: list[Scheduler] = []
 
-    def make(**values: object) -> Dispatcher:
-        dispatcher = Dispatcher(settings_of(**values), [records])
-        dispatcher.start()
-        started.append(dispatcher)
-        return dispatcher
+    def make(**values: object) -> Scheduler:
+        scheduler = Scheduler(settings_of(**values), [records])
+        scheduler.start()
+        started.append(scheduler)
+        return scheduler
 
     yield make
     graph.open.set()
-    for dispatcher in started:
-        await asyncio.to_thread(dispatcher.close)
+    for scheduler in started:
+        await asyncio.to_thread(scheduler.close)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.stubs import (
     Client,
     StubGraph,
@@ -16,29 +16,29 @@ from tests.service.scheduling.stubs import (
 Task = asyncio.Task[Any]
 
 
-async def blocked(dispatcher: Dispatcher, graph: StubGraph, model: LoadedModel) -> Task:
+async def blocked(scheduler: Scheduler, graph: StubGraph, model: LoadedModel) -> Task:
     """Keep the one worker busy with a run of 1000; `graph.open` lets it go on."""
     graph.close()
-    task = Client(dispatcher).ask(call_of(model, rows(1000)))
+    task = Client(scheduler).ask(call_of(model, rows(1000)))
     await graph.has_begun()
     return task
 
 
-async def queue(dispatcher: Dispatcher, *calls: Any) -> list[Task]:
+async def queue(scheduler: Scheduler, *calls: Any) -> list[Task]:
     """Send calls, each when the one before waits."""
     tasks = []
     for call in calls:
-        count = dispatcher.waiting()
-        tasks.append(Client(dispatcher).ask(call))
-        await until(lambda count=count: dispatcher.waiting() == count + 1)  # type: ignore[misc]  # bound early
+        count = scheduler.waiting()
+        tasks.append(Client(scheduler).ask(call))
+        await until(lambda count=count: scheduler.waiting() == count + 1)  # type: ignore[misc]  # bound early
     return tasks
 
 
-async def decoded(dispatcher: Dispatcher, model: LoadedModel) -> None:
+async def decoded(scheduler: Scheduler, model: LoadedModel) -> None:
     """Return when a call waits for others to be run with."""
 
     def has_one() -> bool:
-        queue = dispatcher._scheduler._queues.get(model)
-        return queue is not None and queue._batcher is not None and len(queue._batcher) == 1
+        queue = scheduler._pool._queues.get(model)
+        return queue is not None and queue._batcher.length == 1
 
-    await until(lambda: has_one() and not dispatcher.running())
+    await until(lambda: has_one() and not scheduler.running())

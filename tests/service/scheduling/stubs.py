@@ -25,9 +25,9 @@ from service.config.model_config import ModelConfig
 from service.config.settings import Settings
 from service.repository.batching import Batching
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import Call, RunOutcome, SurfaceName
-from service.scheduling.call_record import CallRecord
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.job import Job, RunOutcome
+from service.scheduling.record import CallRecord, SurfaceName
+from service.scheduling.scheduler import Scheduler
 from service.tasks.raw import Raw
 from service.tasks.task import TaskModel
 
@@ -168,14 +168,14 @@ def call_of(
     priority: int = 0,
     client: str = "",
     is_brief: bool = False,
-) -> Call[Any]:
+) -> Job[Any]:
     """Return a call that is answered with the first numbers of its rows' outputs."""
 
     def first_numbers(outcome: RunOutcome) -> list[float]:
         numbers: list[float] = outcome.result.outputs[0][:, 0].tolist()
         return numbers
 
-    return Call(
+    return Job(
         model=model,
         surface=SurfaceName.INFER,
         request_id="r1",
@@ -196,19 +196,19 @@ async def stay() -> Message:
 
 
 class Client:
-    """Asks a dispatcher, and leaves when it is told to."""
+    """Asks a scheduler, and leaves when it is told to."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self.left = asyncio.Event()
 
     async def _receive(self) -> Message:
         await self.left.wait()
         return {"type": "http.disconnect"}
 
-    def ask(self, call: Call[Any]) -> "asyncio.Task[Any]":
+    def ask(self, call: Job[Any]) -> "asyncio.Task[Any]":
         """Send a call."""
-        return asyncio.create_task(self._dispatcher.answer(call, self._receive))
+        return asyncio.create_task(self._scheduler.run(call, self._receive))
 
 
 class Records(list[CallRecord]):
@@ -225,14 +225,20 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-def expire(dispatcher: Dispatcher) -> None:
-    """Let the deadline of all pending calls pass now, unless a call has asked for an earlier one.
+def jobs_of(scheduler: Scheduler) -> list[Job[Any]]:
+    """Return the jobs that wait or run."""
+    queues = [*scheduler._pool._queues.values(), *scheduler._large._queues.values()]
+    running = [job for queue in queues for work in (*queue.work, *queue.replaced) for job in work.jobs]
+    return running + [job for queue in queues for job in (*queue._undecoded, *queue._batcher)]
+
+
+def expire(scheduler: Scheduler) -> None:
+    """Let the deadline of all jobs pass now.
 
     A short timeout may pass before a worker of a busy machine has begun the call.
     """
-    for deadline in dispatcher._deadlines.values():
-        deadline._due = dict.fromkeys(deadline._due, 0.0)
-        deadline._run(asyncio.get_running_loop())
+    for job in jobs_of(scheduler):
+        scheduler._expire(job)
 
 
 def settings_of(**values: Any) -> Settings:
@@ -241,6 +247,6 @@ def settings_of(**values: Any) -> Settings:
     )
 
 
-async def settled(dispatcher: Dispatcher) -> None:
+async def settled(scheduler: Scheduler) -> None:
     """Return when no worker is busy."""
-    await until(lambda: not dispatcher.running() and not dispatcher.waiting())
+    await until(lambda: not scheduler.running() and not scheduler.waiting())

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from engine import RunResult
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling.call_record import CallStatus
+from service.scheduling.record import CallStatus
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked, queue
 from tests.service.scheduling.stubs import (
@@ -35,10 +35,10 @@ async def test_others_are_answered_when_one_answer_cannot_be_delivered(
     def refuse(answer: object, error: object) -> None:
         raise ZeroDivisionError("not taken")
 
-    dispatcher, model = start(), model_of(graph, batch_size=4)
-    first = await blocked(dispatcher, graph, model)
-    dispatcher.submit(call_of(model, rows(1)), refuse)
-    tasks = await queue(dispatcher, call_of(model, rows(2)))
+    scheduler, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(scheduler, graph, model)
+    scheduler.submit(call_of(model, rows(1)), refuse)
+    tasks = await queue(scheduler, call_of(model, rows(2)))
     graph.open.set()
     assert await asyncio.gather(first, *tasks) == [[2000], [4]]
     assert graph.firsts == [[1000], [1, 2]]
@@ -51,10 +51,10 @@ async def test_call_that_cannot_be_decoded_fails_alone(
     def fail() -> Decoded:
         raise ServiceError(400, "invalid_json", "no")
 
-    dispatcher, model = start(), model_of(graph, batch_size=4)
-    first = await blocked(dispatcher, graph, model)
+    scheduler, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(scheduler, graph, model)
     tasks = await queue(
-        dispatcher, call_of(model, rows(1)), call_of(model, rows(), decode=fail), call_of(model, rows(2))
+        scheduler, call_of(model, rows(1)), call_of(model, rows(), decode=fail), call_of(model, rows(2))
     )
     graph.open.set()
     answers = await asyncio.gather(first, *tasks, return_exceptions=True)
@@ -66,9 +66,9 @@ async def test_call_that_cannot_be_decoded_fails_alone(
 
 
 async def test_call_that_does_not_run_fails_alone(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=3)
-    first = await blocked(dispatcher, graph, model)
-    tasks = await queue(dispatcher, *(call_of(model, rows(number)) for number in (1, -1, 2)))
+    scheduler, model = start(), model_of(graph, batch_size=3)
+    first = await blocked(scheduler, graph, model)
+    tasks = await queue(scheduler, *(call_of(model, rows(number)) for number in (1, -1, 2)))
     graph.open.set()
     answers = await asyncio.gather(first, *tasks, return_exceptions=True)
     assert (answers[1], answers[3]) == ([2], [4])
@@ -92,9 +92,9 @@ async def test_output_without_the_rows_is_not_split(
         return RunResult([array.sum(axis=0, keepdims=True) for array in result.outputs])
 
     monkeypatch.setattr(graph, "run", add_up)
-    dispatcher, model = start(), model_of(graph, batch_size=4)
-    first = await blocked(dispatcher, graph, model)
-    tasks = await queue(dispatcher, *(call_of(model, rows(number)) for number in (1, 2)))
+    scheduler, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(scheduler, graph, model)
+    tasks = await queue(scheduler, *(call_of(model, rows(number)) for number in (1, 2)))
     graph.open.set()
     assert (await asyncio.gather(first, *tasks))[1:] == [[2], [4]]
 
@@ -102,12 +102,12 @@ async def test_output_without_the_rows_is_not_split(
 async def test_call_that_leaves_a_running_batch_does_not_stop_it(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=4)
-    first = await blocked(dispatcher, graph, model)
-    leaving = Client(dispatcher)
+    scheduler, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(scheduler, graph, model)
+    leaving = Client(scheduler)
     gone = leaving.ask(call_of(model, rows(1)))
-    await until(lambda: dispatcher.waiting() == 1)
-    (stays,) = await queue(dispatcher, call_of(model, rows(2)))
+    await until(lambda: scheduler.waiting() == 1)
+    (stays,) = await queue(scheduler, call_of(model, rows(2)))
     graph.open.let()
     await first
     await graph.has_begun()
@@ -124,11 +124,11 @@ async def test_call_that_leaves_a_running_batch_does_not_stop_it(
 
 
 async def test_batch_that_all_calls_left_is_stopped(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=2)
-    first = await blocked(dispatcher, graph, model)
-    clients = [Client(dispatcher), Client(dispatcher)]
+    scheduler, model = start(), model_of(graph, batch_size=2)
+    first = await blocked(scheduler, graph, model)
+    clients = [Client(scheduler), Client(scheduler)]
     tasks = [client.ask(call_of(model, rows(number))) for number, client in enumerate(clients)]
-    await until(lambda: dispatcher.waiting() == 2)
+    await until(lambda: scheduler.waiting() == 2)
     graph.open.let()
     await first
     await graph.has_begun()
@@ -137,7 +137,7 @@ async def test_batch_that_all_calls_left_is_stopped(start: Start, graph: StubGra
     answers = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(answer) for answer in answers] == [ClientDisconnect] * 2
     graph.open.set()
-    await until(lambda: not dispatcher.running())
+    await until(lambda: not scheduler.running())
     assert graph.reasons == [None, "the client left"]
     assert graph.firsts[1:] == [[0, 1]], "nothing is run once more"
 
@@ -157,15 +157,15 @@ async def test_nothing_of_a_call_that_was_refused_outlives_it(start: Start, grap
 
         return weakref.ref(body), fail
 
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     refused: list[BaseException | None] = []
     gc.disable()
     try:
         body, decode = exchange()
-        dispatcher.submit(call_of(model, rows(), decode=decode), lambda _, error: refused.append(error))
+        scheduler.submit(call_of(model, rows(), decode=decode), lambda _, error: refused.append(error))
         del decode
         await until(lambda: bool(refused))
-        assert await dispatcher.answer(call_of(model, rows(1)), stay) == [2], "the worker has gone on"
+        assert await scheduler.run(call_of(model, rows(1)), stay) == [2], "the worker has gone on"
         assert body() is None
     finally:
         gc.enable()

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.stubs import (
     SOON,
     Records,
@@ -41,19 +41,19 @@ def test_batched_answers_are_those_of_calls_one_by_one(
     async def ask_all() -> list[Any]:
         records = Records()
         graph = StubGraph()
-        dispatcher = Dispatcher(settings_of(workers=2, queue_size=100), [records])
-        dispatcher.start()
+        scheduler = Scheduler(settings_of(workers=2, queue_size=100), [records])
+        scheduler.start()
         batching = {"max_queue_delay_ms": delay, "preferred_batch_sizes": preferred}
         model = model_of(graph, batch_size=size, batching=batching)
         try:
             tasks = [
-                dispatcher.answer(call_of(model, array_of(numbers, wide), priority=priority), stay)
+                scheduler.run(call_of(model, array_of(numbers, wide), priority=priority), stay)
                 for numbers, priority, wide in calls
             ]
             async with asyncio.timeout(SOON):
                 answers = await asyncio.gather(*tasks, return_exceptions=True)
         finally:
-            await asyncio.to_thread(dispatcher.close)
+            await asyncio.to_thread(scheduler.close)
         assert len(records) == len(calls)
         single = sorted(len(numbers) for numbers, _, _ in calls if len(numbers) > size)
         assert [count for count in sorted(graph.sizes) if count > size] == single
@@ -72,12 +72,12 @@ def test_counts_of_runs_add_up() -> None:
 
     async def ask_all() -> tuple[Records, StubGraph]:
         records, graph = Records(), StubGraph()
-        dispatcher = Dispatcher(settings_of(workers=2, queue_size=1000), [records])
-        dispatcher.start()
+        scheduler = Scheduler(settings_of(workers=2, queue_size=1000), [records])
+        scheduler.start()
         model = model_of(graph, batch_size=4)
-        tasks = [dispatcher.answer(call_of(model, rows(number)), stay) for number in range(200)]
+        tasks = [scheduler.run(call_of(model, rows(number)), stay) for number in range(200)]
         await asyncio.gather(*tasks)
-        await asyncio.to_thread(dispatcher.close)
+        await asyncio.to_thread(scheduler.close)
         return records, graph
 
     records, graph = asyncio.run(ask_all())

@@ -8,9 +8,8 @@ import pytest
 
 from engine import TraceLevel
 from service.codec import Options
-from service.scheduling.call import RunOutcome
-from service.scheduling.dynamic_batcher import DynamicBatcher
-from service.scheduling.scheduled_call import ScheduledCall
+from service.scheduling.batch import Batcher
+from service.scheduling.job import Job, RunOutcome
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked, queue
 from tests.service.scheduling.stubs import (
@@ -26,9 +25,9 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_what_waits_already_is_run_together(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=4)
-    first = await blocked(dispatcher, graph, model)
-    tasks = await queue(dispatcher, *(call_of(model, rows(number)) for number in range(1, 7)))
+    scheduler, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(scheduler, graph, model)
+    tasks = await queue(scheduler, *(call_of(model, rows(number)) for number in range(1, 7)))
     graph.open.set()
     assert await asyncio.gather(first, *tasks) == [[2000], [2], [4], [6], [8], [10], [12]]
     assert graph.firsts == [[1000], [1, 2, 3, 4], [5, 6]]
@@ -38,10 +37,10 @@ async def test_what_waits_already_is_run_together(start: Start, graph: StubGraph
 
 
 async def test_rows_are_counted_and_kept_in_order(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=4)
-    first = await blocked(dispatcher, graph, model)
+    scheduler, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(scheduler, graph, model)
     arrays = [rows(1, 2), rows(3, 4, 5), rows(6), rows(7, 8, 9, 10, 11), rows(12)]
-    tasks = await queue(dispatcher, *(call_of(model, array) for array in arrays))
+    tasks = await queue(scheduler, *(call_of(model, array) for array in arrays))
     graph.open.set()
     assert (await asyncio.gather(first, *tasks))[1:] == [(array[:, 0] * 2).tolist() for array in arrays]
     assert graph.firsts[1:] == [[1, 2], [3, 4, 5, 6], [7, 8, 9, 10, 11], [12]]
@@ -49,11 +48,11 @@ async def test_rows_are_counted_and_kept_in_order(start: Start, graph: StubGraph
 
 
 async def test_shapes_and_dtypes_are_never_mixed(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=4)
-    first = await blocked(dispatcher, graph, model)
+    scheduler, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(scheduler, graph, model)
     odd = np.array([[5, 1, 1]], np.float32)
     arrays = [rows(1), odd, rows(2).astype(np.float64), rows(3), odd, rows(4).astype(np.float64)]
-    tasks = await queue(dispatcher, *(call_of(model, array) for array in arrays))
+    tasks = await queue(scheduler, *(call_of(model, array) for array in arrays))
     graph.open.set()
     await asyncio.gather(first, *tasks)
     assert graph.firsts[1:] == [[1, 3], [5], [2, 4], [5]], "what has not the declared shape runs alone"
@@ -65,10 +64,10 @@ async def test_shapes_and_dtypes_are_never_mixed(start: Start, graph: StubGraph)
 async def test_what_would_show_other_clients_data_runs_alone(
     start: Start, graph: StubGraph, options: Options
 ) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=4)
-    first = await blocked(dispatcher, graph, model)
+    scheduler, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(scheduler, graph, model)
     tasks = await queue(
-        dispatcher,
+        scheduler,
         call_of(model, rows(1)),
         call_of(model, rows(2), options=options),
         call_of(model, rows(3)),
@@ -82,11 +81,11 @@ async def test_trace_goes_to_those_who_asked(start: Start, graph: StubGraph, rec
     def has_trace(outcome: RunOutcome) -> bool:
         return outcome.result.trace is not None
 
-    dispatcher, model = start(), model_of(graph, batch_size=3)
-    first = await blocked(dispatcher, graph, model)
+    scheduler, model = start(), model_of(graph, batch_size=3)
+    first = await blocked(scheduler, graph, model)
     asked = Options(trace=TraceLevel.ON)
     tasks = await queue(
-        dispatcher,
+        scheduler,
         call_of(model, rows(1), encode=has_trace),
         call_of(model, rows(2), encode=has_trace, options=asked),
         call_of(model, rows(3), encode=has_trace),
@@ -103,13 +102,13 @@ async def test_sampled_trace_is_recorded_and_not_answered(
     def has_trace(outcome: RunOutcome) -> bool:
         return outcome.result.trace is not None
 
-    dispatcher, model = start(trace_rate=2), model_of(graph)
-    answers = [await dispatcher.answer(call_of(model, rows(1), encode=has_trace), stay) for _ in range(4)]
+    scheduler, model = start(trace_rate=2), model_of(graph)
+    answers = [await scheduler.run(call_of(model, rows(1), encode=has_trace), stay) for _ in range(4)]
     assert answers == [False] * 4
     assert [record.trace is not None for record in records] == [False, True, False, True]
-    dispatcher.trace_setting(model).own_rate = 0
-    await dispatcher.answer(call_of(model, rows(1)), stay)
-    await dispatcher.answer(call_of(model, rows(1)), stay)
+    scheduler.trace_setting(model).own_rate = 0
+    await scheduler.run(call_of(model, rows(1)), stay)
+    await scheduler.run(call_of(model, rows(1)), stay)
     assert [record.trace for record in records[4:]] == [None, None]
 
 
@@ -117,9 +116,9 @@ async def test_answers_share_no_memory(start: Start, graph: StubGraph) -> None:
     def whole(outcome: RunOutcome) -> Any:
         return outcome.result.outputs[0]
 
-    dispatcher, model = start(), model_of(graph, batch_size=4)
-    first = await blocked(dispatcher, graph, model)
-    tasks = await queue(dispatcher, *(call_of(model, rows(number), encode=whole) for number in (1, 2)))
+    scheduler, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(scheduler, graph, model)
+    tasks = await queue(scheduler, *(call_of(model, rows(number), encode=whole) for number in (1, 2)))
     graph.open.set()
     _, one, two = await asyncio.gather(first, *tasks)
     assert one.base is None
@@ -127,11 +126,11 @@ async def test_answers_share_no_memory(start: Start, graph: StubGraph) -> None:
 
 
 async def test_priority_is_kept_in_batches(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=2, scheduling={"default_priority": 5})
-    first = await blocked(dispatcher, graph, model)
+    scheduler, model = start(), model_of(graph, batch_size=2, scheduling={"default_priority": 5})
+    first = await blocked(scheduler, graph, model)
     priorities = [0, 0, 1, 9, 1]
     tasks = await queue(
-        dispatcher,
+        scheduler,
         *(call_of(model, rows(number), priority=priority) for number, priority in enumerate(priorities)),
     )
     graph.open.set()
@@ -144,19 +143,19 @@ async def test_only_calls_that_may_meet_others_are_matched_with_them(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, delay: int
 ) -> None:
     matched: list[int] = []
-    add = DynamicBatcher.add
+    add = Batcher.add
 
-    def match(self: DynamicBatcher, call: ScheduledCall[Any]) -> None:
+    def match(self: Batcher, call: Job[Any]) -> None:
         matched.append(call.number)
         add(self, call)
 
-    monkeypatch.setattr(DynamicBatcher, "add", match)
-    dispatcher, model = start(), model_of(graph, batch_size=4, batching={"max_queue_delay_ms": delay})
-    assert await dispatcher.run(call_of(model, rows(1))) == [2]
+    monkeypatch.setattr(Batcher, "add", match)
+    scheduler, model = start(), model_of(graph, batch_size=4, batching={"max_queue_delay_ms": delay})
+    assert await scheduler.run(call_of(model, rows(1))) == [2]
     assert len(matched) == (1 if delay else 0), "with a delay, it waits for others"
     await graph.has_begun()
-    first = await blocked(dispatcher, graph, model)
-    tasks = await queue(dispatcher, call_of(model, rows(2)), call_of(model, rows(3)))
+    first = await blocked(scheduler, graph, model)
+    tasks = await queue(scheduler, call_of(model, rows(2)), call_of(model, rows(3)))
     graph.open.set()
     await asyncio.gather(first, *tasks)
     assert graph.firsts[-1] == [2, 3]

@@ -14,12 +14,10 @@ from engine import TraceLevel
 from service.codec import Decoded, Options
 from service.errors import ServiceError
 from service.heavy_work import WorkStoppedError, check_wanted, check_weight
-from service.scheduling import run_estimate, scheduler
-from service.scheduling.call import RunOutcome
-from service.scheduling.call_record import CallStatus
-from service.scheduling.progress import Progress
+from service.scheduling import run_estimate, worker
+from service.scheduling.job import Job, RunOutcome
+from service.scheduling.record import CallStatus, Timestamps
 from service.scheduling.run_estimate import LIGHT_ROWS, RunEstimate
-from service.scheduling.timestamps import Timestamps
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import queue
 from tests.service.scheduling.stubs import (
@@ -76,11 +74,11 @@ class Heavy:
 async def test_light_calls_pass_by_a_call_that_is_decoded_for_long(
     start: Start, graph: StubGraph, batch_size: int
 ) -> None:
-    dispatcher, model, heavy = start(), model_of(graph, batch_size=batch_size), Heavy()
-    task = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
+    scheduler, model, heavy = start(), model_of(graph, batch_size=batch_size), Heavy()
+    task = Client(scheduler).ask(call_of(model, rows(1), decode=heavy.decode))
     await heavy.has_begun()
-    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6]
-    assert (dispatcher.running(model), dispatcher.busy_workers(), dispatcher.busy_heavy_workers()) == (
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6]
+    assert (scheduler.running(model), scheduler.busy_workers(), scheduler.busy_heavy_workers()) == (
         1,
         0,
         1,
@@ -92,11 +90,11 @@ async def test_light_calls_pass_by_a_call_that_is_decoded_for_long(
 
 
 async def test_light_calls_pass_by_a_run_of_many_rows(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    task = Client(dispatcher).ask(call_of(model, rows(*range(MANY))))
+    task = Client(scheduler).ask(call_of(model, rows(*range(MANY))))
     await graph.has_begun()
-    light = asyncio.create_task(dispatcher.answer(call_of(model, rows(*range(LIGHT_ROWS))), stay))
+    light = asyncio.create_task(scheduler.run(call_of(model, rows(*range(LIGHT_ROWS))), stay))
     await graph.has_begun()
     assert graph.threads == ["heavy-worker-0", "worker-0"]
     graph.open.set()
@@ -106,15 +104,15 @@ async def test_light_calls_pass_by_a_run_of_many_rows(start: Start, graph: StubG
 
 @pytest.mark.usefixtures("idle_compiler")
 async def test_threads_take_short_turns_during_heavy_work(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     usual = sys.getswitchinterval()
     graph.close()
-    task = Client(dispatcher).ask(call_of(model, rows(*range(MANY))))
+    task = Client(scheduler).ask(call_of(model, rows(*range(MANY))))
     await graph.has_begun()
     assert sys.getswitchinterval() < usual / 2
     graph.open.set()
     await task
-    await settled(dispatcher)
+    await settled(scheduler)
     assert sys.getswitchinterval() == usual
 
 
@@ -122,12 +120,12 @@ async def test_runs_of_many_rows_that_are_known_to_be_short_are_light(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_estimate, "_LIGHT_SECONDS", 60.0)  # a busy machine may interrupt a run for longer
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     for _ in range(2):
-        assert len(await dispatcher.answer(call_of(model, rows(*range(MANY))), stay)) == MANY
-        await settled(dispatcher)
+        assert len(await scheduler.run(call_of(model, rows(*range(MANY))), stay)) == MANY
+        await settled(scheduler)
     observed = call_of(model, rows(*range(MANY)), options=Options(trace=TraceLevel.STATISTICS))
-    await dispatcher.answer(observed, stay)
+    await scheduler.run(observed, stay)
     assert graph.threads == ["heavy-worker-0", "worker-0", "heavy-worker-0"]
 
 
@@ -135,10 +133,10 @@ async def test_runs_of_many_rows_that_are_known_to_be_short_are_light(
 async def test_light_calls_pass_by_a_call_that_is_encoded_for_long(
     start: Start, graph: StubGraph, records: Records, batch_size: int
 ) -> None:
-    dispatcher, model, heavy = start(), model_of(graph, batch_size=batch_size), Heavy()
-    task = Client(dispatcher).ask(call_of(model, rows(4), encode=heavy.encode))
+    scheduler, model, heavy = start(), model_of(graph, batch_size=batch_size), Heavy()
+    task = Client(scheduler).ask(call_of(model, rows(4), encode=heavy.encode))
     await heavy.has_begun()
-    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6]
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6]
     heavy.ends.set()
     assert await task == "heavy 8"
     assert graph.firsts == [[4], [3]], "it is run once"
@@ -150,21 +148,21 @@ async def test_light_calls_pass_by_a_call_that_is_encoded_for_long(
 async def test_a_batch_is_counted_once_however_many_of_its_calls_are_left(
     start: Start, graph: StubGraph, records: Records, heavy_calls: int
 ) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=3)
+    scheduler, model = start(), model_of(graph, batch_size=3)
     heavies = [Heavy() for _ in range(heavy_calls)]
     for heavy in heavies:
         heavy.ends.set()
     graph.close()
-    first = Client(dispatcher).ask(call_of(model, rows(9)))
+    first = Client(scheduler).ask(call_of(model, rows(9)))
     await graph.has_begun()
     encoders: list[Callable[[RunOutcome], Any] | None] = [heavy.encode for heavy in heavies]
     encoders += [None] * (3 - heavy_calls)
     tasks = await queue(
-        dispatcher, *(call_of(model, rows(n), encode=encode) for n, encode in enumerate(encoders))
+        scheduler, *(call_of(model, rows(n), encode=encode) for n, encode in enumerate(encoders))
     )
     graph.open.set()
     await asyncio.gather(first, *tasks)
-    await settled(dispatcher)
+    await settled(scheduler)
     assert graph.firsts == [[9], [0, 1, 2]]
     assert sum(record.leads_run for record in records) == 2
 
@@ -172,31 +170,31 @@ async def test_a_batch_is_counted_once_however_many_of_its_calls_are_left(
 async def test_heavy_calls_beyond_the_queue_are_refused_and_take_no_room_from_others(
     start: Start, graph: StubGraph
 ) -> None:
-    dispatcher, model, heavy = start(queue_size=1), model_of(graph), Heavy()
+    scheduler, model, heavy = start(queue_size=1), model_of(graph), Heavy()
     calls = [call_of(model, rows(1), decode=heavy.decode) for _ in range(3)]
-    first = Client(dispatcher).ask(calls[0])
+    first = Client(scheduler).ask(calls[0])
     await heavy.has_begun()
-    second = Client(dispatcher).ask(calls[1])
-    await until(lambda: dispatcher.waiting(model) == 1 and not dispatcher.busy_workers())
+    second = Client(scheduler).ask(calls[1])
+    await until(lambda: scheduler.waiting(model) == 1 and not scheduler.busy_workers())
     with pytest.raises(ServiceError) as caught:
-        await dispatcher.answer(calls[2], stay)
+        await scheduler.run(calls[2], stay)
     assert (caught.value.status, caught.value.code) == (503, "queue_full")
-    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6]
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6]
     heavy.ends.set()
     assert await first == await second == [2]
 
 
 async def test_a_heavy_call_whose_client_leaves_is_dropped(start: Start, graph: StubGraph) -> None:
-    dispatcher, model, heavy = start(), model_of(graph), Heavy()
-    first = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
+    scheduler, model, heavy = start(), model_of(graph), Heavy()
+    first = Client(scheduler).ask(call_of(model, rows(1), decode=heavy.decode))
     await heavy.has_begun()
-    client = Client(dispatcher)
+    client = Client(scheduler)
     second = client.ask(call_of(model, rows(1), decode=heavy.decode))
-    await until(lambda: dispatcher.waiting(model) == 1 and not dispatcher.busy_workers())
+    await until(lambda: scheduler.waiting(model) == 1 and not scheduler.busy_workers())
     client.left.set()
     with pytest.raises(ClientDisconnect):
         await second
-    assert dispatcher.waiting(model) == 0
+    assert scheduler.waiting(model) == 0
     heavy.ends.set()
     assert await first == [2]
     assert len(heavy.threads) == 1
@@ -205,27 +203,27 @@ async def test_a_heavy_call_whose_client_leaves_is_dropped(start: Start, graph: 
 async def test_a_heavy_call_that_is_stuck_beyond_its_time_gives_its_place_to_another(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduler, "GRACE_SECONDS", 0.0)
-    dispatcher, model, stuck, heavy = start(), model_of(graph), Heavy(), Heavy()
-    late = Client(dispatcher).ask(call_of(model, rows(1), decode=stuck.decode))
+    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.0)
+    scheduler, model, stuck, heavy = start(), model_of(graph), Heavy(), Heavy()
+    late = Client(scheduler).ask(call_of(model, rows(1), decode=stuck.decode))
     await stuck.has_begun()
-    expire(dispatcher)
+    expire(scheduler)
     with pytest.raises(ServiceError) as caught:
         await late
     assert caught.value.code == "timeout"
-    task = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
+    task = Client(scheduler).ask(call_of(model, rows(1), decode=heavy.decode))
     await heavy.has_begun()
     heavy.ends.set()
     assert await task == [2]
     stuck.ends.set()
-    await settled(dispatcher)
+    await settled(scheduler)
     assert heavy.threads == ["heavy-worker-1"]
 
 
 @pytest.mark.parametrize("stage", ["decode", "encode"])
 async def test_heavy_work_ends_with_the_time_of_its_call(start: Start, graph: StubGraph, stage: str) -> None:
     """What is done in pieces does not keep its thread, so that none has to take its place."""
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     begun, ended = threading.Event(), threading.Event()
 
     def work(*_: object) -> Decoded:
@@ -238,34 +236,34 @@ async def test_heavy_work_ends_with_the_time_of_its_call(start: Start, graph: St
             ended.set()
 
     call = call_of(model, rows(1), **{stage: work})  # type: ignore[arg-type]  # either of them
-    task = Client(dispatcher).ask(call)
+    task = Client(scheduler).ask(call)
     assert await asyncio.to_thread(begun.wait, SOON)
-    expire(dispatcher)
+    expire(scheduler)
     with pytest.raises(ServiceError) as caught:
         await task
     assert caught.value.code == "timeout"
     assert await asyncio.to_thread(ended.wait, SOON)
-    await settled(dispatcher)
-    assert await dispatcher.answer(call_of(model, rows(*range(MANY))), stay)
+    await settled(scheduler)
+    assert await scheduler.run(call_of(model, rows(*range(MANY))), stay)
     assert graph.threads[-1] == "heavy-worker-0"
 
 
 async def test_a_worker_that_sees_first_that_the_time_is_up_says_so(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
 
     def decode() -> Decoded:
         raise WorkStoppedError("its time is up")
 
     with pytest.raises(ServiceError) as caught:
-        await dispatcher.answer(call_of(model, rows(1), decode=decode), stay)
+        await scheduler.run(call_of(model, rows(1), decode=decode), stay)
     assert (caught.value.status, caught.value.code) == (504, "timeout")
 
 
 async def test_heavy_calls_are_refused_with_all_others(start: Start, graph: StubGraph) -> None:
-    dispatcher, model, heavy = start(), model_of(graph), Heavy()
-    task = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
+    scheduler, model, heavy = start(), model_of(graph), Heavy()
+    task = Client(scheduler).ask(call_of(model, rows(1), decode=heavy.decode))
     await heavy.has_begun()
-    dispatcher.refuse_all(ServiceError(503, "shutting_down", "the server is shutting down"))
+    scheduler.refuse_all(ServiceError(503, "shutting_down", "the server is shutting down"))
     with pytest.raises(ServiceError, match="shutting down"):
         await task
     heavy.ends.set()
@@ -274,63 +272,62 @@ async def test_heavy_calls_are_refused_with_all_others(start: Start, graph: Stub
 async def test_calls_on_their_way_to_heavy_workers_are_refused_with_all_others(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dispatcher, model, heavy = start(), model_of(graph), Heavy()
-    inbox = dispatcher._scheduler._inbox
-    assert inbox is not None
+    scheduler, model, heavy = start(), model_of(graph), Heavy()
     kept: list[Callable[[], None]] = []
     with monkeypatch.context() as patch:  # the event loop is busy with something else meanwhile
-        patch.setattr(inbox, "call", lambda *call: kept.append(partial(*call)))
-        task = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
-        await until(lambda: bool(heavy.tries) and not dispatcher.busy_workers())
-    dispatcher.refuse_all(ServiceError(503, "shutting_down", "the server is shutting down"))
+        patch.setattr(scheduler._pool, "_call_loop", lambda *call: kept.append(partial(*call)))
+        task = Client(scheduler).ask(call_of(model, rows(1), decode=heavy.decode))
+        await until(lambda: bool(heavy.tries) and not scheduler.busy_workers())
+    scheduler.refuse_all(ServiceError(503, "shutting_down", "the server is shutting down"))
     with pytest.raises(ServiceError, match="shutting down"):
         await task
     for call in kept:
         call()
-    await settled(dispatcher)
+    await settled(scheduler)
     assert heavy.tries == 1, "no heavy worker has begun it"
 
 
 async def test_queue_of_heavy_calls_is_forgotten_with_its_model(start: Start, graph: StubGraph) -> None:
-    dispatcher, model, heavy = start(), model_of(graph), Heavy()
+    scheduler, model, heavy = start(), model_of(graph), Heavy()
     heavy.ends.set()
-    await dispatcher.answer(call_of(model, rows(1), decode=heavy.decode), stay)
-    dispatcher.retire(model)
-    await until(lambda: dispatcher._heavy._queues == {} == dispatcher._scheduler._queues)
+    await scheduler.run(call_of(model, rows(1), decode=heavy.decode), stay)
+    scheduler.retire(model)
+    await until(lambda: scheduler._large._queues == {} == scheduler._pool._queues)
 
 
 async def test_errors_of_heavy_work_end_its_own_call(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
 
     def decode() -> Decoded:
         check_weight(2, 1)
         raise ServiceError(400, "invalid_image", "damaged")
 
     with pytest.raises(ServiceError, match="damaged"):
-        await dispatcher.answer(call_of(model, rows(1), decode=decode), stay)
+        await scheduler.run(call_of(model, rows(1), decode=decode), stay)
     with pytest.raises(ValueError, match="negative"):
-        await dispatcher.answer(call_of(model, rows(*[-1] * MANY)), stay)
-    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6]
+        await scheduler.run(call_of(model, rows(*[-1] * MANY)), stay)
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6]
 
 
-def progress_of(items: int, seconds: float) -> Progress[object]:
-    progress: Progress[object] = Progress(Timestamps(forward_start=1, forward_end=1 + int(seconds * 1e9)))
-    progress.items = items
-    return progress
+def job_of(items: int, seconds: float) -> Job[Any]:
+    job = call_of(model_of(StubGraph()), rows(1))
+    job.timestamps = Timestamps(forward_start=1, forward_end=1 + int(seconds * 1e9))
+    job.rows = items
+    return job
 
 
 def test_estimate_follows_the_latest_runs() -> None:
     estimate = RunEstimate(1)
-    call = progress_of(100, 0.2)
-    assert estimate.is_heavy(call)
-    estimate.observe(progress_of(1000, 0.1))
-    assert not estimate.is_heavy(call)
+    call = job_of(100, 0.2)
+    assert estimate.is_large(call)
+    estimate.observe(job_of(1000, 0.1))
+    assert not estimate.is_large(call)
     for _ in range(10):
         estimate.observe(call)
-    assert estimate.is_heavy(call)
-    assert not estimate.is_heavy(progress_of(LIGHT_ROWS, 9.0))
+    assert estimate.is_large(call)
+    assert not estimate.is_large(job_of(LIGHT_ROWS, 9.0))
 
 
 def test_runs_of_a_whole_batch_are_light() -> None:
-    assert not RunEstimate(100).is_heavy(progress_of(100, 1.0))
-    assert RunEstimate(100).is_heavy(progress_of(101, 1.0))
+    assert not RunEstimate(100).is_large(job_of(100, 1.0))
+    assert RunEstimate(100).is_large(job_of(101, 1.0))

@@ -8,45 +8,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.scheduling.fair_share import FairShare, VirtualClock
-from service.scheduling.model_queue import ModelQueue
-from service.scheduling.priority_queue import PriorityQueue
-from service.scheduling.progress import Result
+from service.scheduling.batch import Batcher
+from service.scheduling.job import Job
+from service.scheduling.policy import SchedulingPolicy
+from service.scheduling.queue import FairShare, ModelQueue, VirtualClock
 from service.scheduling.run_estimate import RunEstimate
-from service.scheduling.scheduled_call import ScheduledCall
-from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.service_rate import LONGEST_RETRY_AFTER, ServiceRate
 from service.scheduling.trace_setting import TraceSetting
 from tests.service.scheduling.stubs import StubGraph, call_of, model_of, rows
 
-CALL = call_of(model_of(StubGraph()), rows(1))
+MODEL = model_of(StubGraph())
 
 
-class Unfinished:
-    """The completion of calls that never end."""
-
-    is_over = False
-
-    def complete(self, result: Result[Any], leads_run: bool) -> None:
-        raise AssertionError
-
-    def abort(self, error: BaseException) -> None:
-        raise AssertionError
-
-
-async def schedule(priorities: list[int]) -> list[ScheduledCall[Any]]:
-    return [ScheduledCall(CALL, 1.0, priority, Unfinished()) for priority in priorities]
+async def schedule(priorities: list[int]) -> list[Job[Any]]:
+    jobs = [call_of(MODEL, rows(1)) for _ in priorities]
+    for job, priority in zip(jobs, priorities, strict=True):
+        job.admit(1.0, priority)
+        job.rows, job.signature = 1, (((2,), np.dtype("f4")),)
+    return jobs
 
 
 @given(st.lists(st.integers(1, 4), max_size=30), st.randoms(use_true_random=False), st.data())
 @settings(max_examples=100, deadline=None)
-def test_queue_is_ordered_by_priority_and_arrival(priorities: list[int], order: Any, data: Any) -> None:
+def test_batches_are_ordered_by_priority_and_arrival(priorities: list[int], order: Any, data: Any) -> None:
     calls = asyncio.run(schedule(priorities))
-    queue = PriorityQueue()
+    queue = Batcher(SchedulingPolicy(max_batch_size=1))
     shuffled = list(calls)
     order.shuffle(shuffled)
     for call in shuffled:
-        queue.push(call)
+        queue.add(call)
     gone = set(data.draw(st.lists(st.sampled_from(calls), unique=True))) if calls else set()
     assert all(queue.discard(call) for call in gone)
     assert not any(queue.discard(call) for call in gone)
@@ -54,9 +44,9 @@ def test_queue_is_ordered_by_priority_and_arrival(priorities: list[int], order: 
         (call for call in calls if call not in gone), key=lambda call: (call.priority, call.number)
     )
     assert list(queue) == expected
-    assert len(queue) == len(expected)
-    assert [queue.pop() for _ in expected] == expected
-    assert len(queue) == 0
+    assert queue.length == len(expected)
+    assert [queue.take(0.0, 0.0) for _ in expected] == [[call] for call in expected]
+    assert queue.length == 0
 
 
 @given(
@@ -94,7 +84,7 @@ def test_model_that_wanted_nothing_has_saved_nothing() -> None:
 
 def test_queue_that_was_empty_joins_where_the_others_are() -> None:
     clock = VirtualClock()
-    queue = ModelQueue(CALL.model, SchedulingPolicy(), clock, TraceSetting(0), RunEstimate(1))
+    queue = ModelQueue(MODEL, SchedulingPolicy(), clock, TraceSetting(0), RunEstimate(1))
     clock.now = 5.0
     (scheduled,) = asyncio.run(schedule([1]))
     queue.push(scheduled, 0.0)

@@ -4,22 +4,24 @@ import asyncio
 import gc
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from starlette.requests import ClientDisconnect
 from threadpoolctl import threadpool_info
 
 from engine import LayerError
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling.call import RunOutcome
-from service.scheduling.call_record import CallStatus
-from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.loop_inbox import LoopInbox
+from service.scheduling.job import Job, RunOutcome
+from service.scheduling.record import CallStatus
+from service.scheduling.scheduler import Scheduler
+from service.scheduling.worker import WorkerPool
 from tests.service.scheduling.conftest import Start
+from tests.service.scheduling.queues import blocked
 from tests.service.scheduling.stubs import (
     Client,
     Records,
@@ -37,7 +39,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_call_is_answered_by_a_worker(start: Start, graph: StubGraph, records: Records) -> None:
-    assert await start().answer(call_of(model_of(graph), rows(1, 2)), stay) == [2, 4]
+    assert await start().run(call_of(model_of(graph), rows(1, 2)), stay) == [2, 4]
     (record,) = records
     assert (record.status, record.worker, record.error) == (CallStatus.SUCCESS, "worker-0", None)
     assert (record.items, record.batch_size, record.leads_run) == (2, 2, True)
@@ -46,6 +48,28 @@ async def test_call_is_answered_by_a_worker(start: Start, graph: StubGraph, reco
     times += [timestamps.forward_start, timestamps.forward_end, timestamps.encode_end]
     assert times[0] > 0
     assert times == sorted(times)
+
+
+def states(*jobs: Job[Any]) -> list[str]:
+    return [job.state.value for job in jobs]
+
+
+async def test_a_job_is_received_queued_running_and_done_or_cancelled(start: Start, graph: StubGraph) -> None:
+    scheduler, model = start(), model_of(graph)
+    first = await blocked(scheduler, graph, model)
+    job, other = call_of(model, rows(1)), call_of(model, rows(2))
+    assert states(job) == ["received"]
+    for each in (job, other):
+        scheduler.submit(each, lambda *_: None)
+    assert states(job, other) == ["queued", "queued"]
+    scheduler.cancel(other, "the client left", ClientDisconnect())
+    graph.open.let()
+    await first
+    await graph.has_begun()
+    assert states(job, other) == ["running", "cancelled"]
+    graph.open.set()
+    await until(lambda: job.is_over)
+    assert states(job) == ["done"]
 
 
 async def test_codec_sees_the_context_of_the_request(start: Start, graph: StubGraph) -> None:
@@ -60,9 +84,7 @@ async def test_codec_sees_the_context_of_the_request(start: Start, graph: StubGr
     def encode(_: RunOutcome) -> str:
         return variable.get()
 
-    assert (
-        await start().answer(call_of(model_of(graph), rows(), decode=decode, encode=encode), stay) == "mine"
-    )
+    assert await start().run(call_of(model_of(graph), rows(), decode=decode, encode=encode), stay) == "mine"
     assert seen == ["mine"]
 
 
@@ -74,12 +96,12 @@ async def test_worker_outlives_what_a_codec_raises(
     def fail(*_: object) -> Any:
         raise error
 
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     sound = call_of(model, rows(1))
     failing = replace(sound, decode=fail) if stage == "decode" else replace(sound, encode=fail)
     with pytest.raises(ValueError if isinstance(error, ValueError) else RuntimeError, match="no|3"):
-        await dispatcher.answer(failing, stay)
-    assert await dispatcher.answer(call_of(model, rows(1)), stay) == [2]
+        await scheduler.run(failing, stay)
+    assert await scheduler.run(call_of(model, rows(1)), stay) == [2]
     assert [record.status for record in records] == [CallStatus.OTHER, CallStatus.SUCCESS]
     assert records[0].leads_run == (stage == "encode")
 
@@ -97,18 +119,18 @@ async def test_memory_that_cannot_be_had_is_answered_503_and_given_back(
         raise MemoryError("unable to allocate 3 GiB")
 
     kept: list[weakref.ref[Large]] = []
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     sound = call_of(model, rows(1))
     calls = {"decode": replace(sound, decode=fail), "run": sound, "encode": replace(sound, encode=fail)}
     with monkeypatch.context() as patch:
         if stage == "run":
             patch.setattr(graph, "run", fail)
         with pytest.raises(ServiceError) as caught:
-            await dispatcher.answer(calls[stage], stay)
+            await scheduler.run(calls[stage], stay)
     assert (caught.value.status, caught.value.code) == (503, "out_of_memory")
     assert caught.value.headers == {"Retry-After": "1"}
     assert [reference() for reference in kept] == [None]
-    assert await dispatcher.answer(call_of(model, rows(1)), stay) == [2]
+    assert await scheduler.run(call_of(model, rows(1)), stay) == [2]
     assert len(records) == 2
 
 
@@ -120,7 +142,7 @@ async def test_model_that_does_not_run_is_the_backends_fault(
 
     monkeypatch.setattr(graph, "run", fail)
     with pytest.raises(ServiceError) as caught:
-        await start().answer(call_of(model_of(graph), rows(1)), stay)
+        await start().run(call_of(model_of(graph), rows(1)), stay)
     assert (caught.value.status, caught.value.code) == (422, "layer_failed")
     (record,) = records
     assert (record.status, record.error, record.leads_run) == (CallStatus.BACKEND, "nn.Linear fc: no", True)
@@ -130,140 +152,140 @@ async def test_model_that_does_not_run_is_the_backends_fault(
 async def test_worker_is_free_before_its_answer_is_known(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dispatcher, hand_over = start(queue_size=0), LoopInbox.call
+    scheduler, deliver = start(queue_size=0), WorkerPool._deliver
     running: list[int] = []
 
-    def watch(inbox: LoopInbox, *arguments: Any) -> None:
-        running.append(dispatcher.running())
-        hand_over(inbox, *arguments)
+    def watch(pool: WorkerPool, jobs: Sequence[Job[Any]]) -> None:
+        running.append(scheduler.running())
+        deliver(pool, jobs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LoopInbox, "call", watch)
-        await dispatcher.answer(call_of(model_of(graph), rows(1)), stay)
+        patch.setattr(WorkerPool, "_deliver", watch)
+        await scheduler.run(call_of(model_of(graph), rows(1)), stay)
     assert running == [0]
 
 
 async def test_calls_run_side_by_side_over_the_workers(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(workers=3), model_of(graph)
+    scheduler, model = start(workers=3), model_of(graph)
     graph.close()
-    tasks = [Client(dispatcher).ask(call_of(model, rows(number))) for number in (1, 2, 3)]
+    tasks = [Client(scheduler).ask(call_of(model, rows(number))) for number in (1, 2, 3)]
     await graph.has_begun(3)
-    assert (dispatcher.running(model), dispatcher.waiting(model)) == (3, 0)
+    assert (scheduler.running(model), scheduler.waiting(model)) == (3, 0)
     graph.open.set()
     assert await asyncio.gather(*tasks) == [[2], [4], [6]]
 
 
 async def test_model_has_no_more_workers_than_it_may(start: Start, graph: StubGraph) -> None:
-    dispatcher = start(workers=3)
+    scheduler = start(workers=3)
     narrow, other = model_of(graph, scheduling={"workers": 1}), model_of(StubGraph())
     graph.close()
-    tasks = [Client(dispatcher).ask(call_of(narrow, rows(number))) for number in (1, 2)]
+    tasks = [Client(scheduler).ask(call_of(narrow, rows(number))) for number in (1, 2)]
     await graph.has_begun()
-    assert await dispatcher.answer(call_of(other, rows(5)), stay) == [10]
-    assert (dispatcher.running(narrow), dispatcher.waiting(narrow)) == (1, 1)
+    assert await scheduler.run(call_of(other, rows(5)), stay) == [10]
+    assert (scheduler.running(narrow), scheduler.waiting(narrow)) == (1, 1)
     graph.open.set()
     assert await asyncio.gather(*tasks) == [[2], [4]]
 
 
 async def test_calls_are_taken_by_priority_then_arrival(start: Start, graph: StubGraph) -> None:
-    dispatcher = start()
+    scheduler = start()
     model = model_of(graph, scheduling={"default_priority": 3})
     graph.close()
-    first = Client(dispatcher).ask(call_of(model, rows(0)))
+    first = Client(scheduler).ask(call_of(model, rows(0)))
     await graph.has_begun()
     tasks = [first]
     for number, priority in enumerate([0, 2, 4, 1, 3, 2], start=1):
-        tasks.append(Client(dispatcher).ask(call_of(model, rows(number), priority=priority)))
-        await until(lambda count=number: dispatcher.waiting() == count)  # type: ignore[misc]  # bound early
+        tasks.append(Client(scheduler).ask(call_of(model, rows(number), priority=priority)))
+        await until(lambda count=number: scheduler.waiting() == count)  # type: ignore[misc]  # bound early
     graph.open.set()
     await asyncio.gather(*tasks)
     assert graph.firsts == [[0], [4], [2], [6], [1], [5], [3]]
 
 
 async def test_what_is_too_much_is_refused(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher, model = start(queue_size=2), model_of(graph)
+    scheduler, model = start(queue_size=2), model_of(graph)
     graph.close()
-    tasks = [Client(dispatcher).ask(call_of(model, rows(number))) for number in (1, 2, 3)]
+    tasks = [Client(scheduler).ask(call_of(model, rows(number))) for number in (1, 2, 3)]
     await graph.has_begun()
-    await until(lambda: dispatcher.waiting() == 2)
+    await until(lambda: scheduler.waiting() == 2)
     with pytest.raises(ServiceError) as caught:
-        dispatcher.check_room(model)
+        scheduler.check_room(model)
     error = caught.value
     assert (error.status, error.code) == (503, "queue_full")
     assert error.details == {"waiting": 2, "running": 1, "retry_after": 1}
     assert error.headers == {"Retry-After": "1"}
-    with pytest.raises(ServiceError, match="2 requests wait already"):
-        await dispatcher.answer(call_of(model, rows(4)), stay)
+    with pytest.raises(ServiceError, match="2 requests waiting, 1 running"):
+        await scheduler.run(call_of(model, rows(4)), stay)
     assert [(record.status, record.timestamps.decode_start) for record in records] == [
         (CallStatus.REJECTED, 0)
     ]
-    dispatcher.check_room(model_of(graph, "other"))
+    scheduler.check_room(model_of(graph, "other"))
     graph.open.set()
     assert await asyncio.gather(*tasks) == [[2], [4], [6]]
-    await settled(dispatcher)
-    dispatcher.check_room(model)
+    await settled(scheduler)
+    scheduler.check_room(model)
 
 
 async def test_queue_of_no_size_takes_what_a_free_worker_can(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(queue_size=0), model_of(graph)
+    scheduler, model = start(queue_size=0), model_of(graph)
     graph.close()
-    task = Client(dispatcher).ask(call_of(model, rows(1)))
+    task = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
     with pytest.raises(ServiceError):
-        dispatcher.check_room(model)
+        scheduler.check_room(model)
     graph.open.set()
     assert await task == [2]
 
 
 async def test_model_has_a_queue_of_its_own_size(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(), model_of(graph, scheduling={"queue_size": 0})
+    scheduler, model = start(), model_of(graph, scheduling={"queue_size": 0})
     graph.close()
-    task = Client(dispatcher).ask(call_of(model, rows(1)))
+    task = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
     with pytest.raises(ServiceError):
-        dispatcher.check_room(model)
+        scheduler.check_room(model)
     graph.open.set()
     await task
 
 
 async def test_flood_on_one_model_does_not_starve_another(start: Start, graph: StubGraph) -> None:
-    dispatcher = start(queue_size=100)
+    scheduler = start(queue_size=100)
     flooded, quiet = model_of(graph, "flooded"), model_of(graph, "quiet")
     graph.close()
-    tasks = [Client(dispatcher).ask(call_of(flooded, rows(number))) for number in range(50)]
+    tasks = [Client(scheduler).ask(call_of(flooded, rows(number))) for number in range(50)]
     await graph.has_begun()
-    await until(lambda: dispatcher.waiting(flooded) == 49)
-    tasks.append(Client(dispatcher).ask(call_of(quiet, rows(1000))))
-    await until(lambda: dispatcher.waiting(quiet) == 1)
+    await until(lambda: scheduler.waiting(flooded) == 49)
+    tasks.append(Client(scheduler).ask(call_of(quiet, rows(1000))))
+    await until(lambda: scheduler.waiting(quiet) == 1)
     graph.open.set()
     await asyncio.gather(*tasks)
     assert graph.firsts.index([1000]) <= 2
 
 
 async def test_idle_worker_that_the_model_may_not_have_is_no_room(start: Start, graph: StubGraph) -> None:
-    dispatcher = start(workers=2)
+    scheduler = start(workers=2)
     model = model_of(graph, scheduling={"queue_size": 0, "workers": 1})
     graph.close()
-    task = Client(dispatcher).ask(call_of(model, rows(1)))
+    task = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
     with pytest.raises(ServiceError):
-        dispatcher.check_room(model)
+        scheduler.check_room(model)
     graph.open.set()
     await task
 
 
 async def test_close_waits_for_workers_and_takes_nothing_more(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    running = Client(dispatcher).ask(call_of(model, rows(1)))
+    running = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
-    dropped = Client(dispatcher).ask(call_of(model, rows(2)))
-    await until(lambda: dispatcher.waiting() == 1)
-    closing = asyncio.create_task(asyncio.to_thread(dispatcher.close))
-    await until(lambda: not dispatcher.waiting())
+    dropped = Client(scheduler).ask(call_of(model, rows(2)))
+    await until(lambda: scheduler.waiting() == 1)
+    closing = asyncio.create_task(asyncio.to_thread(scheduler.close))
+    await until(lambda: not scheduler.waiting())
     assert not closing.done()
     with pytest.raises(ServiceError) as caught:
-        await dispatcher.answer(call_of(model, rows(3)), stay)
+        await scheduler.run(call_of(model, rows(3)), stay)
     assert (caught.value.status, caught.value.code) == (503, "shutting_down")
     assert caught.value.headers["Connection"] == "close"
     graph.open.set()
@@ -291,75 +313,64 @@ async def test_worker_holds_on_to_nothing_of_a_call_that_is_done(start: Start, g
         def decode(kept: Body = body) -> Decoded:
             return Decoded({"0": rows(1)})
 
-        await dispatcher.answer(call_of(model_of(graph), rows(), decode=decode), stay)
+        await scheduler.run(call_of(model_of(graph), rows(), decode=decode), stay)
         return weakref.ref(body)
 
-    dispatcher = Dispatcher(settings_of())
-    dispatcher.start()
+    scheduler = Scheduler(settings_of())
+    scheduler.start()
     body = await ask()
-    await settled(dispatcher)
+    await settled(scheduler)
     await asyncio.sleep(0)
     gc.collect()
     assert body() is None
-    await asyncio.to_thread(dispatcher.close)
+    await asyncio.to_thread(scheduler.close)
 
 
 async def test_retired_model_is_forgotten_when_its_last_call_is_over(start: Start, graph: StubGraph) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    tasks = [Client(dispatcher).ask(call_of(model, rows(number))) for number in (1, 2)]
+    tasks = [Client(scheduler).ask(call_of(model, rows(number))) for number in (1, 2)]
     await graph.has_begun()
-    await until(lambda: dispatcher.waiting() == 1)
-    dispatcher.retire(model)
-    straggler = Client(dispatcher).ask(call_of(model, rows(3)))
-    await until(lambda: dispatcher.waiting() == 2)
+    await until(lambda: scheduler.waiting() == 1)
+    scheduler.retire(model)
+    straggler = Client(scheduler).ask(call_of(model, rows(3)))
+    await until(lambda: scheduler.waiting() == 2)
     graph.open.set()
     assert await asyncio.gather(*tasks, straggler) == [[2], [4], [6]]
-    await settled(dispatcher)
-    assert dispatcher._scheduler._queues == {}
-    dispatcher.check_room(model)
-    assert dispatcher._scheduler._queues == {}, "the call may not come after all"
-    assert await dispatcher.answer(call_of(model, rows(4)), stay) == [8]
-    await settled(dispatcher)
-    assert dispatcher._scheduler._queues == {}
+    await settled(scheduler)
+    assert scheduler._pool._queues == {}
+    scheduler.check_room(model)
+    assert scheduler._pool._queues == {}, "the call may not come after all"
+    assert await scheduler.run(call_of(model, rows(4)), stay) == [8]
+    await settled(scheduler)
+    assert scheduler._pool._queues == {}
 
 
 def test_answer_for_a_loop_that_is_closed_is_dropped() -> None:
     graph = StubGraph()
     graph.close()
 
-    async def make() -> Dispatcher:
-        dispatcher = Dispatcher(settings_of())
-        dispatcher.start()
-        task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    async def make() -> Scheduler:
+        scheduler = Scheduler(settings_of())
+        scheduler.start()
+        task = Client(scheduler).ask(call_of(model_of(graph), rows(1)))
         await graph.has_begun()
         task.cancel()
-        return dispatcher
+        return scheduler
 
-    dispatcher = asyncio.run(make())
+    scheduler = asyncio.run(make())
     graph.open.set()
-    dispatcher.close()
-    assert graph.reasons == ["the request was cancelled"]
+    scheduler.close()
+    assert graph.reasons == ["the client left"]
 
 
 def blas_threads() -> set[int]:
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
-async def test_runs_use_the_threads_that_the_narrowest_of_them_may(start: Start, graph: StubGraph) -> None:
+async def test_blas_uses_the_threads_of_the_server(start: Start) -> None:
     before = blas_threads()
-    dispatcher = start(workers=2, threads=2)
-    wide, narrow = model_of(graph), model_of(StubGraph(), scheduling={"threads": 1})
-    graph.close()
-    task = Client(dispatcher).ask(call_of(wide, rows(1)))
-    await graph.has_begun()
+    scheduler = start(threads=2)
     assert blas_threads() <= {2}
-    seen: list[set[int]] = []
-    encode: Callable[[RunOutcome], Any] = lambda _: seen.append(blas_threads())  # noqa: E731  # a probe
-    await dispatcher.answer(call_of(narrow, rows(1), encode=encode), stay)
-    assert seen[0] <= {1}
-    await until(lambda: blas_threads() <= {2})
-    graph.open.set()
-    await task
-    await asyncio.to_thread(dispatcher.close)
+    await asyncio.to_thread(scheduler.close)
     assert blas_threads() == before

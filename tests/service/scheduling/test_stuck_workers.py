@@ -10,8 +10,8 @@ from service.codec import Decoded
 from service.errors import ServiceError
 from service.heavy_work import check_weight
 from service.repository.loaded_model import LoadedModel
-from service.scheduling import scheduler
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling import worker
+from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked
 from tests.service.scheduling.stubs import (
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.0)
 
 
 class Stuck:
@@ -47,9 +47,9 @@ class Stuck:
         assert self.ends.wait(SOON)
         return Decoded({"0": rows(1)})
 
-    async def hold(self, dispatcher: Dispatcher, model: LoadedModel) -> None:
+    async def hold(self, scheduler: Scheduler, model: LoadedModel) -> None:
         """Have a client leave while a worker decodes what it sent."""
-        client = Client(dispatcher)
+        client = Client(scheduler)
         task = client.ask(call_of(model, rows(1), decode=self.decode))
         assert await asyncio.to_thread(self.begun.acquire, timeout=SOON)
         client.left.set()
@@ -61,25 +61,25 @@ class Stuck:
 async def test_model_answers_on_while_a_worker_is_stuck(
     start: Start, graph: StubGraph, batch_size: int
 ) -> None:
-    dispatcher, model, stuck = start(), model_of(graph, batch_size=batch_size), Stuck()
-    await stuck.hold(dispatcher, model)
-    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6]
+    scheduler, model, stuck = start(), model_of(graph, batch_size=batch_size), Stuck()
+    await stuck.hold(scheduler, model)
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6]
     assert graph.threads == ["worker-1"]
     stuck.ends.set()
     await asyncio.to_thread(stuck.threads[0].join, SOON)
     assert not stuck.threads[0].is_alive()
-    await settled(dispatcher)
-    assert dispatcher.running(model) == 0
-    assert await dispatcher.answer(call_of(model, rows(4)), stay) == [8]
+    await settled(scheduler)
+    assert scheduler.running(model) == 0
+    assert await scheduler.run(call_of(model, rows(4)), stay) == [8]
 
 
 async def test_no_more_workers_are_replaced_than_there_are(start: Start, graph: StubGraph) -> None:
-    dispatcher, model, stuck = start(), model_of(graph), Stuck()
+    scheduler, model, stuck = start(), model_of(graph), Stuck()
 
     for _ in range(2):
-        await stuck.hold(dispatcher, model)
-    waiting = asyncio.create_task(dispatcher.answer(call_of(model, rows(3)), stay))
-    await until(lambda: dispatcher.waiting(model) == 1)
+        await stuck.hold(scheduler, model)
+    waiting = asyncio.create_task(scheduler.run(call_of(model, rows(3)), stay))
+    await until(lambda: scheduler.waiting(model) == 1)
     assert len(stuck.threads) == 2
     stuck.ends.set()
     assert await waiting == [6]
@@ -88,24 +88,24 @@ async def test_no_more_workers_are_replaced_than_there_are(start: Start, graph: 
 async def test_worker_with_a_call_that_is_still_wanted_keeps_its_place(
     start: Start, graph: StubGraph
 ) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=2)
+    scheduler, model = start(), model_of(graph, batch_size=2)
     graph.open.clear()
-    first = asyncio.create_task(dispatcher.answer(call_of(model, rows(1)), stay))
+    first = asyncio.create_task(scheduler.run(call_of(model, rows(1)), stay))
     await graph.has_begun()
-    short = asyncio.create_task(dispatcher.answer(call_of(model, rows(2), timeout=0.01), stay))
-    await until(lambda: dispatcher.waiting(model) == 1)
+    short = asyncio.create_task(scheduler.run(call_of(model, rows(2), timeout=0.01), stay))
+    await until(lambda: scheduler.waiting(model) == 1)
     with pytest.raises(ServiceError):
         await short
     graph.open.set()
     assert await first == [2]
-    assert await dispatcher.answer(call_of(model, rows(4)), stay) == [8]
+    assert await scheduler.run(call_of(model, rows(4)), stay) == [8]
     assert set(graph.threads) == {"worker-0"}
 
 
 async def test_worker_whose_other_call_is_left_to_heavy_workers_is_replaced(
     start: Start, graph: StubGraph
 ) -> None:
-    dispatcher, model, stuck = start(), model_of(graph, batch_size=2), Stuck()
+    scheduler, model, stuck = start(), model_of(graph, batch_size=2), Stuck()
     heavy_ends = threading.Event()
 
     def decode_heavy() -> Decoded:
@@ -113,19 +113,19 @@ async def test_worker_whose_other_call_is_left_to_heavy_workers_is_replaced(
         assert heavy_ends.wait(SOON)
         return Decoded({"0": rows(5)})
 
-    first = await blocked(dispatcher, graph, model)
-    heavy, leaving = Client(dispatcher), Client(dispatcher)
+    first = await blocked(scheduler, graph, model)
+    heavy, leaving = Client(scheduler), Client(scheduler)
     wanted = heavy.ask(call_of(model, rows(5), decode=decode_heavy))
-    await until(lambda: dispatcher.waiting(model) == 1)
+    await until(lambda: scheduler.waiting(model) == 1)
     given_up = leaving.ask(call_of(model, rows(1), decode=stuck.decode))
-    await until(lambda: dispatcher.waiting(model) == 2)
+    await until(lambda: scheduler.waiting(model) == 2)
     graph.open.set()
     assert await first == [2000]
     assert await asyncio.to_thread(stuck.begun.acquire, timeout=SOON)
     leaving.left.set()
     with pytest.raises(ClientDisconnect):
         await given_up
-    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6], "another worker answers"
+    assert await scheduler.run(call_of(model, rows(3)), stay) == [6], "another worker answers"
     heavy_ends.set()
     stuck.ends.set()
     assert await wanted == [10]

@@ -12,7 +12,7 @@ from service.app import create_app
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.lifecycle import Lifecycle, Phase
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.scheduler import Scheduler
 from service.server import server as module
 from service.server.server import UNREAD_SECONDS, Server, run
 from service.services import Services, services_of
@@ -29,7 +29,7 @@ class Clock:
         return self.now
 
 
-class Recorder(Dispatcher):
+class Recorder(Scheduler):
     def __init__(self) -> None:
         super().__init__(Settings())
         self.refused: list[ServiceError] = []
@@ -65,9 +65,9 @@ def server(clock: Clock, request_in_progress: ExitStack) -> Server:
 
 
 def refused(server: Server) -> list[ServiceError]:
-    dispatcher = server.services.dispatcher
-    assert isinstance(dispatcher, Recorder)
-    return dispatcher.refused
+    scheduler = server.services.scheduler
+    assert isinstance(scheduler, Recorder)
+    return scheduler.refused
 
 
 async def test_server_goes_on_until_a_signal_comes(server: Server) -> None:

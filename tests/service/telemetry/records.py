@@ -4,9 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine import LayerTrace, OperandTrace, RunTrace
-from service.scheduling.call import SurfaceName
-from service.scheduling.call_record import CallRecord, CallStatus
-from service.scheduling.timestamps import Timestamps
+from service.scheduling.record import CallRecord, CallStatus, SurfaceName, Timestamps
 
 MS = 1_000_000
 """Nanoseconds of a millisecond."""

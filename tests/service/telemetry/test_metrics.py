@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from engine import Compilation, Precision
 from service.config.model_config import ModelConfig
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call_record import CallRecord, CallStatus
-from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.record import CallRecord, CallStatus
+from service.scheduling.scheduler import Scheduler
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.metrics import (
     COLLECTORS,
@@ -46,8 +46,8 @@ def loaded(name: str, version: str, refused: int = 0) -> LoadedModel:
 DIGITS = loaded("digits", "1", refused=2)
 
 
-class BusyDispatcher:
-    """A dispatcher whose every queue has three calls, with one worker busy."""
+class BusyScheduler:
+    """A scheduler whose every queue has three calls, with one worker busy."""
 
     def waiting(self, model: LoadedModel) -> int:
         return 3
@@ -74,9 +74,9 @@ class Server:
                 observer.observe(record)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        dispatcher = cast(Dispatcher, BusyDispatcher())
+        scheduler = cast(Scheduler, BusyScheduler())
         settings = settings_of(workers=2)
-        snapshot = take_snapshot(self.models, dispatcher, settings, self.statistics, self.http_durations)
+        snapshot = take_snapshot(self.models, scheduler, settings, self.statistics, self.http_durations)
         return self.metrics.render(snapshot, wants_openmetrics=asks_for_openmetrics(accept))
 
     def text(self, accept: str = "") -> str:

@@ -1,8 +1,7 @@
 import time
 from dataclasses import replace
 
-from service.scheduling.call_record import CallRecord, CallStatus
-from service.scheduling.timestamps import Timestamps
+from service.scheduling.record import CallRecord, CallStatus, Timestamps
 from service.telemetry.statistics import MAX_BATCH_SIZES, Duration, InferenceStatistics, ModelStatistics
 from tests.service.telemetry.records import MS, START, TIMESTAMPS, make_record, make_trace
 

@@ -14,9 +14,9 @@ from service.codec import Decoded, Options
 from service.config.settings import Settings
 from service.repository.model_entry import ModelEntry
 from service.repository.repository import load_repository
-from service.scheduling.call import Call, RunOutcome, SurfaceName
-from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.timestamps import Timestamps
+from service.scheduling.job import Job, RunOutcome
+from service.scheduling.record import SurfaceName, Timestamps
+from service.scheduling.scheduler import Scheduler
 from service.traffic import shadow_job, shadows
 from service.traffic.model_traffic import ModelTraffic
 from service.traffic.shadow_budget import ShadowBudget
@@ -36,17 +36,17 @@ class Server:
     def __init__(self, entry: ModelEntry, workers: int = 2) -> None:
         self.busy = 0
         settings = Settings(models=Path("nowhere"), workers=workers)
-        dispatcher = Dispatcher(settings)
-        dispatcher.busy_now = lambda: self.busy  # type: ignore[method-assign]
+        scheduler = Scheduler(settings)
+        scheduler.busy_now = lambda: self.busy  # type: ignore[method-assign]
         self.entry = entry
         self.traffic = ModelTraffic(entry)
-        self.shadows = Shadows(dispatcher, workers, lambda *_: None)
+        self.shadows = Shadows(scheduler, workers, lambda *_: None)
         self.shadows.watch(entry, self.traffic)
 
     def answer(self, version: str = "1") -> str:
         """Submit a call, and do what a worker does; returns the answer."""
         answers: list[Any] = []
-        call: Call[str] = Call(
+        call: Job[str] = Job(
             model=self.entry.versions[version],
             surface=SurfaceName.INFER,
             request_id="r",

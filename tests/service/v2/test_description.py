@@ -14,8 +14,8 @@ from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
 from service.scheduling.answer import Answer
-from service.scheduling.call import RunOutcome
-from service.scheduling.timestamps import Timestamps
+from service.scheduling.job import RunOutcome
+from service.scheduling.record import Timestamps
 from service.v2 import exchange as exchange_module
 from service.v2.binary import padding_of
 from service.v2.compression import GZIP, IDENTITY, compress

@@ -10,9 +10,9 @@ import pytest
 from engine import Array, LayerError, RunResult, RunStoppedError, RunTrace, StopSignal, TraceLevel
 from service.repository.loaded_model import LoadedModel
 from service.repository.row_pieces import RowPieces, cut_rows
+from service.repository.row_runs import run_rows
 from service.repository.version_loader import LoadOptions, load_version
 from service.repository.warm_up_shapes import input_specs
-from service.scheduling.row_runs import run_rows
 from tests.cases import check_each
 from tests.golden.digits import ROWS, pictures, probabilities
 from tests.service.models import add_model

@@ -1,4 +1,4 @@
-"""Clients that wait for one thread take turns."""
+"""Clients share one thread round-robin."""
 
 import asyncio
 import sys
@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from service.errors import ServiceError
-from service.scheduling.peer_turns import PeerTurns
+from service.scheduling.fair_executor import FairExecutor
 from tests.service.scheduling.stubs import SOON
 
 pytestmark = pytest.mark.anyio
@@ -31,45 +31,45 @@ class Thread:
 
 
 async def test_a_client_with_much_to_do_delays_another_by_one_body() -> None:
-    turns, thread = PeerTurns("turns"), Thread()
-    held = asyncio.create_task(turns.run("a", thread.hold, SOON))
+    executor, thread = FairExecutor("test"), Thread()
+    held = asyncio.create_task(executor.run("a", thread.hold, SOON))
     names = ("a1", "a2", "a3", "b1", "c1", "b2")
-    tasks = [asyncio.create_task(turns.run(name[0], partial(thread.note, name), SOON)) for name in names]
+    tasks = [asyncio.create_task(executor.run(name[0], partial(thread.note, name), SOON)) for name in names]
     await asyncio.sleep(0)
     thread.goes_on.set()
     await held
     assert await asyncio.gather(*tasks) == ["A1", "A2", "A3", "B1", "C1", "B2"]
-    assert thread.done == ["a1", "b1", "c1", "a2", "b2", "a3"]
+    assert thread.done == ["b1", "c1", "a1", "b2", "a2", "a3"]
 
 
 @pytest.mark.usefixtures("idle_compiler")
 async def test_threads_take_short_turns_meanwhile() -> None:
     usual = sys.getswitchinterval()
-    assert await PeerTurns("turns").run("a", sys.getswitchinterval, SOON) < usual / 2
+    assert await FairExecutor("test").run("a", sys.getswitchinterval, SOON) < usual / 2
 
 
 async def test_one_is_at_work_at_a_time_and_errors_are_passed_on() -> None:
     def fail() -> None:
         raise ServiceError(400, "invalid_json", "no")
 
-    turns, thread = PeerTurns("turns"), Thread()
-    held = asyncio.create_task(turns.run("a", thread.hold, SOON))
-    failing = asyncio.create_task(turns.run("b", fail, SOON))
+    executor, thread = FairExecutor("test"), Thread()
+    held = asyncio.create_task(executor.run("a", thread.hold, SOON))
+    failing = asyncio.create_task(executor.run("b", fail, SOON))
     await asyncio.sleep(0)
     assert not failing.done()
     thread.goes_on.set()
     await held
     with pytest.raises(ServiceError, match="no"):
         await failing
-    assert await turns.run("b", partial(thread.note, "next"), SOON) == "NEXT"
+    assert await executor.run("b", partial(thread.note, "next"), SOON) == "NEXT"
 
 
 async def test_what_nobody_waits_for_any_more_is_not_done() -> None:
-    turns, thread = PeerTurns("turns"), Thread()
-    held = asyncio.create_task(turns.run("a", thread.hold, SOON))
-    late = asyncio.create_task(turns.run("b", partial(thread.note, "late"), 0))
-    gone = asyncio.create_task(turns.run("c", partial(thread.note, "gone"), SOON))
-    last = asyncio.create_task(turns.run("c", partial(thread.note, "last"), SOON))
+    executor, thread = FairExecutor("test"), Thread()
+    held = asyncio.create_task(executor.run("a", thread.hold, SOON))
+    late = asyncio.create_task(executor.run("b", partial(thread.note, "late"), 0))
+    gone = asyncio.create_task(executor.run("c", partial(thread.note, "gone"), SOON))
+    last = asyncio.create_task(executor.run("c", partial(thread.note, "last"), SOON))
     await asyncio.sleep(0)
     gone.cancel()
     thread.goes_on.set()
@@ -87,10 +87,10 @@ async def test_a_thread_that_cannot_be_started_is_memory_that_is_short(
     def fail(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    turns, thread = PeerTurns("turns"), Thread()
+    executor, thread = FairExecutor("test"), Thread()
     with monkeypatch.context() as patch:
         patch.setattr(ThreadPoolExecutor, "submit", fail)
         with pytest.raises(MemoryError):
-            await turns.run("a", partial(thread.note, "never"), SOON)
-    assert await turns.run("a", partial(thread.note, "now"), SOON) == "NOW"
+            await executor.run("a", partial(thread.note, "never"), SOON)
+    assert await executor.run("a", partial(thread.note, "now"), SOON) == "NOW"
     assert thread.done == ["now"]

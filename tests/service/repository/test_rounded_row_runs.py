@@ -10,8 +10,8 @@ import pytest
 from engine import Array, RuntimeGraph, StopSignal, TraceLevel
 from engine.quantization.sidecar import write_sidecar
 from service.repository.loaded_model import LoadedModel
+from service.repository.row_runs import run_rows
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.row_runs import run_rows
 from tests.differential.rounding import always_rounding
 from tests.golden.digits import ROWS, pictures, probabilities
 from tests.golden.rounded_networks import calibrated, distance

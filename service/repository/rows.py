@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from engine import Array, Port
 
-_SMALL_BYTES = 1 << 18
-"""Most bytes of inputs that are joined without a break: to copy them takes some 20 µs."""
-_bytes_of, _is_contiguous = attrgetter("nbytes"), attrgetter("flags.c_contiguous")
 Signature = tuple[tuple[tuple[int, ...], "np.dtype[Any]"], ...]
 """Shape of a row and dtype of each input: calls of equal signature can be run together."""
 
@@ -45,7 +41,7 @@ def batch_signature(ports: Sequence[Port], inputs: Mapping[str, Array]) -> Signa
 
 def join(calls: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     """Return the inputs of several calls of equal signature as the inputs of one run; nobody may write to them."""
-    return {name: _join_rows([inputs[name] for inputs in calls]) for name in calls[0]}
+    return {name: np.concatenate([inputs[name] for inputs in calls]) for name in calls[0]}
 
 
 def split(outputs: Sequence[Array], counts: Sequence[int]) -> list[list[Array]] | None:
@@ -59,19 +55,6 @@ def split(outputs: Sequence[Array], counts: Sequence[int]) -> list[list[Array]] 
         [output[stop - count : stop].copy() for output in outputs]
         for stop, count in zip(accumulate(counts), counts, strict=True)
     ]
-
-
-def _join_rows(arrays: Sequence[Array]) -> Array:
-    """Return the rows of several arrays of one dtype and one shape of rows as one array.
-
-    numpy releases the interpreter's lock for each array that it copies, and waits for the event loop to get it back.
-    """
-    first = arrays[0]
-    size = sum(map(_bytes_of, arrays))
-    if not 0 < size <= _SMALL_BYTES or not all(map(_is_contiguous, arrays)):
-        return np.concatenate(arrays)
-    joined = b"".join(arrays)  # type: ignore[arg-type]  # arrays are buffers, which numpy says from Python 3.12 on
-    return np.frombuffer(joined, first.dtype).reshape(-1, *first.shape[1:])
 
 
 def _shared_extent(inputs: Mapping[str, Array]) -> tuple[int, ...]:

@@ -17,11 +17,10 @@ from engine import (
     TraceLevel,
     Value,
 )
+from service.repository.joined_trace import join_traces
 from service.repository.loaded_model import LoadedModel
 from service.repository.row_pieces import RowPieces
-from service.scheduling.joined_trace import join_traces
-from service.scheduling.rows import batch_signature
-from service.scheduling.shared_stop_signal import SharedStopSignal
+from service.repository.rows import batch_signature
 
 
 def run_rows(
@@ -30,7 +29,7 @@ def run_rows(
     rows: int,
     *,
     trace: TraceLevel,
-    stop: StopSignal | SharedStopSignal,
+    stop: StopSignal,
     capture: Collection[str] = (),
 ) -> RunResult:
     """Run a model, without waiting for the compiler.

@@ -10,10 +10,8 @@ from starlette.requests import ClientDisconnect
 from engine import StopSignal
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling import disconnect_watcher
-from service.scheduling.call_record import CallStatus
-from service.scheduling.delay_queue import DelayQueue
-from service.scheduling.pending_call import PendingCall
+from service.scheduling import cancellation
+from service.scheduling.record import CallStatus
 from service.scheduling.refusals import shutting_down
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
@@ -36,17 +34,17 @@ pytestmark = pytest.mark.anyio
 async def test_waiting_call_whose_client_leaves_is_dropped_at_once(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    running = Client(dispatcher).ask(call_of(model, rows(1)))
+    running = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
-    leaving = Client(dispatcher)
+    leaving = Client(scheduler)
     gone = leaving.ask(call_of(model, rows(2)))
-    await until(lambda: dispatcher.waiting() == 1)
+    await until(lambda: scheduler.waiting() == 1)
     leaving.left.set()
     with pytest.raises(ClientDisconnect):
         await gone
-    assert dispatcher.waiting() == 0
+    assert scheduler.waiting() == 0
     assert [(record.status, record.timestamps.decode_start) for record in records] == [
         (CallStatus.CANCELED, 0)
     ]
@@ -58,51 +56,51 @@ async def test_waiting_call_whose_client_leaves_is_dropped_at_once(
 async def test_running_call_whose_client_leaves_keeps_its_worker_until_it_ends(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher, model = start(queue_size=0), model_of(graph)
+    scheduler, model = start(queue_size=0), model_of(graph)
     graph.close()
-    leaving = Client(dispatcher)
+    leaving = Client(scheduler)
     gone = leaving.ask(call_of(model, rows(1)))
     await graph.has_begun()
     leaving.left.set()
     with pytest.raises(ClientDisconnect):
         await gone
-    assert dispatcher.running() == 1
+    assert scheduler.running() == 1
     with pytest.raises(ServiceError):
-        dispatcher.check_room(model)
+        scheduler.check_room(model)
     graph.open.set()
-    await settled(dispatcher)
+    await settled(scheduler)
     assert graph.reasons == ["the client left"]
     assert [record.status for record in records] == [CallStatus.CANCELED]
 
 
 async def test_cancelled_request_stops_its_run(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher = start()
+    scheduler = start()
     graph.close()
-    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    task = Client(scheduler).ask(call_of(model_of(graph), rows(1)))
     await graph.has_begun()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     graph.open.set()
-    await settled(dispatcher)
-    assert graph.reasons == ["the request was cancelled"]
+    await settled(scheduler)
+    assert graph.reasons == ["the client left"]
     assert [record.status for record in records] == [CallStatus.CANCELED]
 
 
 async def test_deadline_ends_the_wait_and_stops_the_run(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher = start(timeout=600.0)
+    scheduler = start(timeout=600.0)
     graph.close()
-    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1), timeout=700.0))
+    task = Client(scheduler).ask(call_of(model_of(graph), rows(1), timeout=700.0))
     await graph.has_begun()
-    expire(dispatcher)
+    expire(scheduler)
     with pytest.raises(ServiceError) as caught:
         await task
     assert (caught.value.status, caught.value.code) == (504, "timeout")
     assert caught.value.details == {"timeout": 600.0}
     graph.open.set()
-    await settled(dispatcher)
+    await settled(scheduler)
     assert graph.reasons == ["its time is up"]
     assert [record.status for record in records] == [CallStatus.CANCELED]
 
@@ -110,12 +108,12 @@ async def test_deadline_ends_the_wait_and_stops_the_run(
 async def test_call_whose_time_passes_while_it_waits_is_never_run(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    first = Client(dispatcher).ask(call_of(model, rows(1)))
+    first = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
     with pytest.raises(ServiceError) as caught:
-        await dispatcher.answer(call_of(model, rows(2), timeout=0.01), stay)
+        await scheduler.run(call_of(model, rows(2), timeout=0.01), stay)
     assert caught.value.details == {"timeout": 0.01}
     assert [(record.status, record.timestamps.forward_start) for record in records] == [
         (CallStatus.REJECTED, 0)
@@ -129,24 +127,24 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event loop is too busy to see the deadline: the worker sees it."""
-    monkeypatch.setattr(disconnect_watcher, "DELAY_SECONDS", SOON)
+    monkeypatch.setattr(cancellation, "WATCH_DELAY_SECONDS", SOON)
     decoded = []
 
     def decode() -> Decoded:
         decoded.append(1)
         return Decoded({"0": rows(1)})
 
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    first = Client(dispatcher).ask(call_of(model, rows(1)))
+    first = Client(scheduler).ask(call_of(model, rows(1)))
     await graph.has_begun()
-    late = Client(dispatcher).ask(call_of(model, rows(), decode=decode))
-    await until(lambda: dispatcher.waiting() == 1)
-    (waiting,) = dispatcher._scheduler._queues[model]._undecoded
-    waiting.deadline = 0.0  # type: ignore[misc]  # its time is up, and only the worker knows
+    late = Client(scheduler).ask(call_of(model, rows(), decode=decode))
+    await until(lambda: scheduler.waiting() == 1)
+    (waiting,) = scheduler._pool._queues[model]._undecoded
+    waiting.deadline = 0.0  # its time is up, and only the worker knows
     graph.open.set()
     await first
-    await settled(dispatcher)
+    await settled(scheduler)
     assert decoded == []
     assert not late.done()
     late.cancel()
@@ -155,10 +153,10 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
 async def test_deadline_that_the_worker_sees_first_is_the_same_error(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, records: Records
 ) -> None:
-    monkeypatch.setattr(disconnect_watcher, "DELAY_SECONDS", SOON)
+    monkeypatch.setattr(cancellation, "WATCH_DELAY_SECONDS", SOON)
     graph.close()
-    dispatcher = start()
-    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    scheduler = start()
+    task = Client(scheduler).ask(call_of(model_of(graph), rows(1)))
     await graph.has_begun()
     (signal,) = graph.stops
     assert isinstance(signal, StopSignal)
@@ -171,18 +169,18 @@ async def test_deadline_that_the_worker_sees_first_is_the_same_error(
 
 
 async def test_all_calls_can_be_refused(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher, model = start(), model_of(graph)
+    scheduler, model = start(), model_of(graph)
     graph.close()
-    tasks = [Client(dispatcher).ask(call_of(model, rows(number))) for number in (1, 2)]
+    tasks = [Client(scheduler).ask(call_of(model, rows(number))) for number in (1, 2)]
     await graph.has_begun()
-    await until(lambda: dispatcher.waiting() == 1)
-    dispatcher.refuse_all(shutting_down())
+    await until(lambda: scheduler.waiting() == 1)
+    scheduler.refuse_all(shutting_down())
     for task in tasks:
         with pytest.raises(ServiceError, match="shutting down"):
             await task
     graph.open.set()
-    await settled(dispatcher)
-    assert graph.reasons == ["the server is shutting down and takes no more requests"]
+    await settled(scheduler)
+    assert graph.reasons == ["the server is shutting down; retry on another one"]
     assert graph.firsts == [[1]]
     assert {(record.status, record.worker) for record in records} == {
         (CallStatus.CANCELED, "worker-0"),
@@ -206,10 +204,10 @@ async def test_call_that_has_ended_keeps_nothing_of_its_request_alive(
             return Decoded({"0": rows(1)})
         raise ServiceError(400, "invalid_json", "no")
 
-    dispatcher, request = start(), Request()
+    scheduler, request = start(), Request()
     gc.disable()  # an error, its traceback and the call refer to each other
     try:
-        pending = dispatcher.submit(call_of(model_of(graph), rows(), decode=decode), request.end)
+        pending = scheduler.submit(call_of(model_of(graph), rows(), decode=decode), request.end)
         await request.ended.wait()
         watched = weakref.ref(request)
         del request
@@ -220,17 +218,17 @@ async def test_call_that_has_ended_keeps_nothing_of_its_request_alive(
 
 
 async def test_end_of_a_call_is_told_once(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher, ends = start(), []
+    scheduler, ends = start(), []
     graph.close()
-    pending = dispatcher.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
+    pending = scheduler.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
     await graph.has_begun()
     gone = ClientDisconnect()
-    pending.give_up("the client left", gone)
-    pending.give_up("the client left once more", ClientDisconnect())
-    dispatcher.refuse_all(shutting_down())
+    scheduler.cancel(pending, "the client left", gone)
+    scheduler.cancel(pending, "the client left once more", ClientDisconnect())
+    scheduler.refuse_all(shutting_down())
     graph.open.set()
-    await settled(dispatcher)
-    await asyncio.to_thread(dispatcher.close)
+    await settled(scheduler)
+    await asyncio.to_thread(scheduler.close)
     await asyncio.sleep(0)
     assert ends == [(None, gone)]
     assert [record.status for record in records] == [CallStatus.CANCELED]
@@ -243,48 +241,40 @@ async def test_an_observer_that_fails_keeps_no_client_waiting(
         raise OSError(record)
 
     monkeypatch.setattr(records, "observe", fail)
-    dispatcher = start()
-    answer = dispatcher.answer(call_of(model_of(graph), rows(1)), stay)
+    scheduler = start()
+    answer = scheduler.run(call_of(model_of(graph), rows(1)), stay)
     assert await asyncio.wait_for(answer, SOON) == [2]
 
 
 async def test_refused_call_is_recorded_and_raised_but_not_told(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher, ends = start(), []
-    await asyncio.to_thread(dispatcher.close)
+    scheduler, ends = start(), []
+    await asyncio.to_thread(scheduler.close)
     with pytest.raises(ServiceError, match="shutting down"):
-        dispatcher.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
+        scheduler.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
     assert ends == []
     assert [record.status for record in records] == [CallStatus.REJECTED]
 
 
 async def test_refused_call_keeps_no_retired_model_alive(start: Start, graph: StubGraph) -> None:
-    dispatcher, busy, retired = start(queue_size=0), model_of(graph), model_of(graph)
+    scheduler, busy, retired = start(queue_size=0), model_of(graph), model_of(graph)
     graph.close()
-    running = Client(dispatcher).ask(call_of(busy, rows(1)))
+    running = Client(scheduler).ask(call_of(busy, rows(1)))
     await graph.has_begun()
-    dispatcher.retire(retired)
-    with pytest.raises(ServiceError, match="workers are busy"):
-        dispatcher.submit(call_of(retired, rows(1)), lambda *_: None)
-    assert retired not in dispatcher._scheduler._queues
+    scheduler.retire(retired)
+    with pytest.raises(ServiceError, match="the queue is full"):
+        scheduler.submit(call_of(retired, rows(1)), lambda *_: None)
+    assert retired not in scheduler._pool._queues
     graph.open.set()
     assert await running == [2]
 
 
-async def test_pending_call_that_was_not_submitted_is_in_no_queue(start: Start, graph: StubGraph) -> None:
-    dispatcher = start()
-    PendingCall(
-        call_of(model_of(graph), rows(1)), DelayQueue(1.0), 1, dispatcher._scheduler, [], lambda *_: None
-    )
-    assert dispatcher._scheduler._queues == {}
-
-
 async def test_client_is_watched_only_while_it_waits(start: Start, graph: StubGraph) -> None:
     before = asyncio.all_tasks()
-    dispatcher = start()
+    scheduler = start()
     graph.close()
-    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    task = Client(scheduler).ask(call_of(model_of(graph), rows(1)))
     await graph.has_begun()
     await until(lambda: len(asyncio.all_tasks()) == len(before) + 2)
     graph.open.set()

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from engine import Array, Port
-from service.scheduling import rows
-from service.scheduling.rows import batch_signature, count_rows, join, split
+from service.repository.rows import batch_signature, count_rows, join, split
 from tests.cases import check_each
 
 
@@ -32,11 +31,7 @@ def check_join(case: tuple[tuple[int, ...], tuple[int, ...], str]) -> None:
         np.testing.assert_array_equal(part, call["in"])
 
 
-@pytest.mark.parametrize("most", [0, 1 << 18])
-def test_large_rows_and_those_that_do_not_lie_in_order_are_joined_as_well(
-    monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    monkeypatch.setattr(rows, "_SMALL_BYTES", most)
+def test_rows_that_are_not_contiguous_are_joined_as_well() -> None:
     whole = np.arange(24, dtype=np.float32).reshape(4, 6)
     calls: list[dict[str, Array]] = [
         {"a": whole[:2, ::2], "b": whole[:2]},

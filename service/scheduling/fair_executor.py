@@ -1,0 +1,63 @@
+"""A thread for work outside of the queues, shared round-robin by client."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from service.heavy_work import giving_way
+from service.peer import Peer
+from service.scheduling.refusals import timed_out
+
+Result = TypeVar("Result")
+
+
+class FairExecutor:
+    """Runs functions on one thread, round-robin by client. Used on one event loop only.
+
+    A client waits for its own previous function before it joins the line of clients.
+
+    Args:
+        name: name of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._line = asyncio.Lock()
+        self._clients: WeakValueDictionary[Peer, asyncio.Lock] = WeakValueDictionary()
+
+    async def run(self, client: Peer, function: Callable[[], Result], timeout: float) -> Result:
+        """Return what a function returns, or raise what it raises.
+
+        Args:
+            client: the client.
+            function: runs on the thread.
+            timeout: maximum seconds until it starts.
+
+        Raises:
+            ServiceError: 504 `timeout`, as it did not start in time.
+            MemoryError: the thread cannot be started.
+        """
+        own = self._clients.setdefault(client, asyncio.Lock())
+        try:
+            async with asyncio.timeout(timeout) as waiting, own, self._line:
+                waiting.reschedule(None)
+                return await self._run(function)
+        except TimeoutError:
+            if waiting.expired():
+                raise timed_out(timeout) from None
+            raise
+
+    async def _run(self, function: Callable[[], Result]) -> Result:
+        loop = asyncio.get_running_loop()
+        try:
+            future = loop.run_in_executor(self._thread, _run_giving_way, function)
+        except RuntimeError as error:
+            raise MemoryError(str(error)) from error
+        return await future
+
+
+def _run_giving_way(function: Callable[[], Result]) -> Result:
+    with giving_way():
+        return function()

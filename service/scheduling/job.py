@@ -1,0 +1,246 @@
+"""A job: one request to run a model, from admission to response."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from time import monotonic, perf_counter_ns
+from typing import Generic, NamedTuple, TypeVar
+
+from engine import OVERDUE, Array, InputError, LayerError, RunResult, RunStoppedError, RunTrace, TraceLevel
+from service.codec import Decoded
+from service.errors import ServiceError, engine_error
+from service.peer import Peer
+from service.repository.loaded_model import LoadedModel
+from service.repository.rows import Signature
+from service.scheduling.record import CallRecord, CallStatus, SurfaceName, Timestamps
+from service.scheduling.refusals import timed_out
+
+Payload = TypeVar("Payload")
+
+_sequence = itertools.count()
+
+
+class JobState(Enum):
+    """Where a job is on its way: each but `CANCELLED` follows the one above it, and a batch queues it once more."""
+
+    RECEIVED = "received"
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+class RunOutcome(NamedTuple):
+    """What a run of the model computed for one job.
+
+    Attributes:
+        result: the outputs; trace and captured operands if requested. Of a batch, the job's own rows.
+        timestamps: when the job reached each stage, up to `forward_end`.
+        batch_size: rows of the run.
+        is_observed: whether the run kept operands or computed statistics, which makes it slower.
+    """
+
+    result: RunResult
+    timestamps: Timestamps
+    batch_size: int
+    is_observed: bool = False
+
+
+class JobResult(NamedTuple, Generic[Payload]):
+    """How a worker ended a job.
+
+    Attributes:
+        status: how it ended.
+        response: what `encode` returned; None for a failure.
+        error: None for a success.
+    """
+
+    status: CallStatus
+    response: Payload | None = None
+    error: BaseException | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Job(Generic[Payload]):
+    """One request to run a model, from admission to response.
+
+    The event loop queues and ends it; the one worker that has taken it decodes, runs and encodes it. `cancel` may be
+    called on any thread. Deadlines are on the clock of `time.monotonic`.
+
+    Attributes:
+        model: the model.
+        surface: the protocol that the request came by.
+        request_id: id of the request.
+        decode: returns inputs and options; called by a worker, again only after a HeavyWorkError. Raises ServiceError.
+        encode: makes the response from the outcome of the run; as `decode`.
+        received_ns: `perf_counter_ns` of the moment when the request's body was complete.
+        timeout: seconds from its submission to its deadline; None for that of the model or the server.
+        priority: 1 is served first; 0 for the model's default.
+        client: who sent it.
+        is_brief: whether it is small, and of a form whose runs were brief so far.
+
+        state: where it is on its way.
+        number: place in the order of arrival.
+        queued: when it was queued.
+        deadline: when it times out.
+        timer: cancels it at its deadline.
+        context: that of the request, for what runs on its behalf.
+        on_end: called once, on the event loop, in the request's context: with its record, its response, its error.
+        cancel_reason: why it was cancelled; None while it is wanted.
+        on_cancel: stops its run; None while none is in progress.
+
+        timestamps: when it reached each stage.
+        decoded: its inputs and options, from the end of decoding until its response is encoded.
+        rows: its number of rows; 0 until it is decoded.
+        signature: equal for jobs that can share a run; None if it runs alone.
+        is_observed: whether its run keeps operands or computes statistics.
+        trace_level: the trace that the client requests.
+        worker: name of the thread that runs it; empty until its run begins.
+        batch_size: rows of its run; 0 until that begins.
+        trace: trace of its run, if any.
+        leads_run: whether it is the one job of its run that counts the run.
+        is_large: whether the pool for large requests goes on with it.
+        outcome: what its run computed, if only encoding is left to that pool.
+        result: how its worker ended it; None until then.
+    """
+
+    model: LoadedModel
+    surface: SurfaceName
+    request_id: str
+    decode: Callable[[], Decoded]
+    encode: Callable[[RunOutcome], Payload]
+    received_ns: int
+    timeout: float | None = None
+    priority: int = 0
+    client: Peer = ""
+    is_brief: bool = False
+
+    state: JobState = field(init=False, default=JobState.RECEIVED)
+    number: int = field(init=False, default=0)
+    queued: float = field(init=False, default=0.0)
+    deadline: float = field(init=False, default=0.0)
+    timer: asyncio.TimerHandle | None = field(init=False, default=None)
+    context: Context = field(init=False, default_factory=Context)
+    on_end: Callable[[CallRecord, Payload | None, BaseException | None], None] | None = field(
+        init=False, default=None
+    )
+    cancel_reason: str | None = field(init=False, default=None)
+    on_cancel: Callable[[str], None] | None = field(init=False, default=None)
+
+    timestamps: Timestamps = field(init=False, default_factory=Timestamps)
+    decoded: Decoded | None = field(init=False, default=None)
+    rows: int = field(init=False, default=0)
+    signature: Signature | None = field(init=False, default=None)
+    is_observed: bool = field(init=False, default=False)
+    trace_level: TraceLevel = field(init=False, default=TraceLevel.OFF)
+    worker: str = field(init=False, default="")
+    batch_size: int = field(init=False, default=0)
+    trace: RunTrace | None = field(init=False, default=None)
+    leads_run: bool = field(init=False, default=False)
+    is_large: bool = field(init=False, default=False)
+    outcome: RunOutcome | None = field(init=False, default=None)
+    result: JobResult[Payload] | None = field(init=False, default=None)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self.state is JobState.DONE or self.state is JobState.CANCELLED
+
+    @property
+    def inputs(self) -> dict[str, Array]:
+        """The arrays to run the model on.
+
+        Raises:
+            RuntimeError: it is not decoded yet, or its response is encoded already.
+        """
+        if self.decoded is None:
+            raise RuntimeError("the job is not decoded, or its response is encoded already")
+        return self.decoded.inputs
+
+    def admit(self, timeout: float, priority: int) -> None:
+        """Start its time; on the event loop, in the context of the request.
+
+        Args:
+            timeout: that of the model, which it may shorten.
+            priority: that of the model, which it may replace.
+        """
+        self.timeout = timeout if self.timeout is None else min(self.timeout, timeout)
+        self.priority = self.priority or priority
+        self.number = next(_sequence)
+        self.context = copy_context()
+        self.queued = monotonic()
+        self.deadline = self.queued + self.timeout
+        self.timestamps = Timestamps(self.received_ns, perf_counter_ns())
+
+    def stop_reason(self) -> str | None:
+        """Return why it is to stop; None while it is to go on."""
+        reason = self.cancel_reason
+        return OVERDUE if reason is None and monotonic() >= self.deadline else reason
+
+    def cancel(self, reason: str) -> None:
+        """Have workers drop it; a run in progress stops before its next layer. `end` is a call of its own."""
+        self.cancel_reason = self.cancel_reason or reason
+        on_cancel = self.on_cancel
+        if on_cancel is not None:
+            on_cancel(reason)
+
+    def stop_with(self, on_cancel: Callable[[str], None]) -> None:
+        """Have a function called that stops its run when it is cancelled; perhaps more than once."""
+        self.on_cancel = on_cancel
+        if self.cancel_reason is not None:
+            on_cancel(self.cancel_reason)
+
+    def end(self, result: JobResult[Payload]) -> None:
+        """End it, unless it has ended; on the event loop. Observers and the client get the result."""
+        if self.is_over:
+            return
+        error = result.error
+        self.state = JobState.CANCELLED if result.status is CallStatus.CANCELED else JobState.DONE
+        if self.timer is not None:
+            self.timer.cancel()
+        record = self._record(result.status, error)
+        on_end = self.on_end
+        # an error's traceback refers to the job: together they must not keep the request alive
+        self.timer = self.on_end = self.result = None
+        if on_end is not None:
+            # a copy, as a worker may still be in the context itself
+            self.context.copy().run(on_end, record, result.response, self._explain(error))
+
+    def abort(self, error: BaseException) -> None:
+        """End it with an error, unless it has ended; on the event loop. A run in progress goes on."""
+        never_ran = isinstance(error, ServiceError) and not self.timestamps.forward_start
+        self.end(JobResult(CallStatus.REJECTED if never_ran else CallStatus.CANCELED, error=error))
+
+    def _record(self, status: CallStatus, error: BaseException | None) -> CallRecord:
+        return CallRecord(
+            model=self.model.name,
+            version=self.model.version,
+            surface=self.surface,
+            request_id=self.request_id,
+            status=status,
+            # a copy where a worker may still write to them
+            timestamps=replace(self.timestamps) if self.result is None else self.timestamps,
+            batch_size=self.batch_size,
+            items=self.rows,
+            leads_run=self.leads_run,
+            worker=self.worker,
+            trace=self.trace,
+            error=None if error is None else str(error) or type(error).__name__,
+            is_observed=self.is_observed,
+            client=self.client,
+        )
+
+    def _explain(self, error: BaseException | None) -> BaseException | None:
+        """Return the error for the client."""
+        explained: ServiceError
+        if isinstance(error, RunStoppedError):  # a worker saw the deadline before the event loop did
+            explained = timed_out(self.timeout or 0.0)
+        elif isinstance(error, InputError | LayerError):
+            explained = engine_error(error)
+        else:
+            return error
+        explained.__cause__ = error
+        return explained

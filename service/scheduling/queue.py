@@ -1,0 +1,345 @@
+"""The queue of one model: which job is next, which one has no room, and how much worker time the model has had."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, zip_longest
+from math import inf
+from typing import Any
+
+from service.errors import ServiceError
+from service.peer import Peer
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.batch import Batcher
+from service.scheduling.job import Job, JobState
+from service.scheduling.policy import SchedulingPolicy
+from service.scheduling.refusals import queue_full
+from service.scheduling.run_estimate import RunEstimate
+from service.scheduling.service_rate import ServiceRate
+from service.scheduling.trace_setting import TraceSetting
+
+_WEIGHT = 0.1
+"""Weight of the latest work in the moving average."""
+_BRIEF_SECONDS = 0.0005
+"""Maximum average duration of work that is brief."""
+
+
+class ClientQueue:
+    """Jobs by priority, 1 first; within a priority round-robin by client, those of one client in order of arrival.
+
+    After J. Nagle, "On Packet Switches With Infinite Storage", IEEE Transactions on Communications 35(4), 1987. All
+    methods but `evictable` take constant time.
+
+    Attributes:
+        length: number of jobs.
+    """
+
+    def __init__(self) -> None:
+        self._priorities: dict[int, dict[Peer, dict[Job[Any], None]]] = {}
+        self.length = 0
+
+    def __iter__(self) -> Iterator[Job[Any]]:
+        """Yield the jobs in the order of service."""
+        for priority in sorted(self._priorities):
+            rounds = zip_longest(*self._priorities[priority].values())
+            yield from (job for job in chain.from_iterable(rounds) if job is not None)
+
+    def push(self, job: Job[Any]) -> None:
+        """Add a job; jobs are added in order of arrival."""
+        self._priorities.setdefault(job.priority, {}).setdefault(job.client, {})[job] = None
+        self.length += 1
+
+    def pop(self) -> Job[Any]:
+        """Remove and return the first job; its client's next one comes after those of other clients."""
+        clients = self._priorities[min(self._priorities)]
+        client, jobs = next(iter(clients.items()))
+        job = next(iter(jobs))
+        self.discard(job)
+        if jobs:
+            clients[client] = clients.pop(client)
+        return job
+
+    def discard(self, job: Job[Any]) -> bool:
+        """Remove a job; returns whether it was present."""
+        clients = self._priorities.get(job.priority, {})
+        jobs = clients.get(job.client, {})
+        if job not in jobs:
+            return False
+        del jobs[job]
+        if not jobs:
+            del clients[job.client]
+            if not clients:
+                del self._priorities[job.priority]
+        self.length -= 1
+        return True
+
+    def evictable(self, client: Peer, others: Collection[Job[Any]] = ()) -> Job[Any] | None:
+        """Return the job to evict for one more of a client: the last of the client with most jobs.
+
+        None if that client would then have fewer than this one. After B. Suter et al., "Buffer management schemes for
+        supporting TCP in gigabit routers", IEEE JSAC 17(6), 1999.
+
+        Args:
+            client: the client.
+            others: jobs that have left this queue, and wait elsewhere; evicted last.
+        """
+        counts = Counter(job.client for job in others)
+        for clients in self._priorities.values():
+            counts.update({each: len(jobs) for each, jobs in clients.items()})
+        if len(counts) == self.length + len(others):
+            return None
+        largest, count = counts.most_common(1)[0]
+        if largest == client or count <= counts[client] + 1:
+            return None
+        priorities = [priority for priority, clients in self._priorities.items() if largest in clients]
+        if priorities:
+            return next(reversed(self._priorities[max(priorities)][largest]))
+        return max((job for job in others if job.client == largest), key=lambda job: job.number)
+
+
+class VirtualClock:
+    """The virtual time of a pool of workers, which its models share.
+
+    Attributes:
+        now: start tag of the latest work, in seconds of service; never decreases.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+
+class FairShare:
+    """How much worker time one model has had: start-time fair queuing.
+
+    After P. Goyal, H. M. Vin, H. Cheng, "Start-time Fair Queueing", SIGCOMM 1996. The cost of work is known only when
+    it ends. Therefore a model is charged its average cost when work begins, and the difference when it ends.
+
+    Args:
+        clock: the virtual time.
+
+    Attributes:
+        tag: start tag of its next work, in seconds of service; the model with the least tag is served next.
+        mean: moving average of the duration of its work, in seconds.
+    """
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self.tag = clock.now
+        self.mean = 0.0
+
+    def join(self) -> None:
+        """Compete for workers again. A model earns no credit for the time in which it had no jobs."""
+        self.tag = max(self.tag, self._clock.now)
+
+    def begin(self) -> float:
+        """Begin work; returns its charge, for `end`."""
+        self._clock.now = max(self._clock.now, self.tag)
+        self.tag += self.mean
+        return self.mean
+
+    def end(self, charged: float, seconds: float) -> None:
+        """End work.
+
+        Args:
+            charged: what `begin` returned.
+            seconds: its duration.
+        """
+        self.tag += seconds - charged
+        self.mean = self.mean + _WEIGHT * (seconds - self.mean) if self.mean else seconds
+
+
+class Work:
+    """The jobs of one model that one worker has taken.
+
+    Args:
+        queue: the queue of the model.
+        jobs: to be decoded.
+        is_batched: whether they wait for a batch once they are decoded.
+        started: when the worker took them.
+
+    Attributes:
+        jobs: those that the worker has; replaced by the batch that it forms.
+        charged: worker time that was charged beforehand.
+    """
+
+    __slots__ = ("charged", "is_batched", "jobs", "queue", "started")
+
+    def __init__(self, queue: "ModelQueue", jobs: list[Job[Any]], is_batched: bool, started: float) -> None:
+        self.queue = queue
+        self.jobs = jobs
+        self.is_batched = is_batched
+        self.started = started
+        self.charged = queue.share.begin()
+
+
+class ModelQueue:
+    """Jobs of one model that wait, and the work that workers have taken. Not thread-safe.
+
+    Times are those of `time.monotonic`, in seconds.
+
+    Args:
+        model: the model.
+        policy: how its jobs are scheduled.
+        clock: the virtual time that all queues share.
+        tracing: which runs are sampled.
+        estimate: which runs are large.
+
+    Attributes:
+        share: how much worker time it has had.
+        work: what workers have taken.
+        replaced: work whose worker another one has replaced.
+    """
+
+    def __init__(
+        self,
+        model: LoadedModel,
+        policy: SchedulingPolicy,
+        clock: VirtualClock,
+        tracing: TraceSetting,
+        estimate: RunEstimate,
+    ) -> None:
+        self.model = model
+        self.policy = policy
+        self.tracing = tracing
+        self.estimate = estimate
+        self.share = FairShare(clock)
+        self.work: set[Work] = set()
+        self.replaced: set[Work] = set()
+        self._rate = ServiceRate()
+        self._undecoded = ClientQueue()
+        self._batcher = Batcher(policy)
+
+    @property
+    def waiting(self) -> int:
+        """Number of jobs that wait, for a worker or for their batch."""
+        return self._undecoded.length + self._batcher.length
+
+    @property
+    def running(self) -> int:
+        """Number of jobs that workers have taken, including those cancelled since."""
+        return sum(len(work.jobs) for work in (*self.work, *self.replaced))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job waits and no worker works for the model."""
+        return not self.work and not self.waiting
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether its work usually takes no longer than waking a worker."""
+        return 0 < self.share.mean <= _BRIEF_SECONDS
+
+    def is_full(self, idle_workers: int) -> bool:
+        """Return whether one more job has no room. May be called while other threads change the queue."""
+        waiting = self.waiting
+        if waiting < self.policy.queue_size:
+            return False
+        return waiting - min(idle_workers, self.policy.workers - len(self.work)) >= self.policy.queue_size
+
+    def room(self, idle_workers: int, client: Peer = "") -> Job[Any] | None:
+        """Return the job to evict for one more of a client; None if there is room without.
+
+        Args:
+            idle_workers: number of workers without work.
+            client: who sends the job.
+
+        Raises:
+            ServiceError: 503 `queue_full`, as no client has more jobs than this one.
+        """
+        if not self.is_full(idle_workers):
+            return None
+        evictable = self._undecoded.evictable(client, list(self._batcher))
+        if evictable is None:
+            raise self.refusal()
+        return evictable
+
+    def refusal(self, *, is_evicted: bool = False) -> ServiceError:
+        """Return the error of a job without room, to be retried once the queue is done at its recent rate."""
+        seconds = self._rate.retry_after(self.waiting + self.running)
+        return queue_full(self.waiting, self.running, seconds, is_evicted=is_evicted)
+
+    def push(self, job: Job[Any], now: float) -> None:
+        """Add a job that waits for a worker."""
+        if self.is_idle:
+            self.share.join()
+            self._rate.busy(now)
+        job.state = JobState.QUEUED
+        self._undecoded.push(job)
+
+    def discard(self, job: Job[Any]) -> None:
+        """Remove a job, if it waits."""
+        if not self._undecoded.discard(job):
+            self._batcher.discard(job)
+        if self.is_idle:
+            self._rate.idle()
+
+    def drop_all(self) -> list[Job[Any]]:
+        """Remove all jobs that wait; returns them, and those that workers have taken."""
+        jobs = [*self._undecoded, *self._batcher]
+        for job in jobs:
+            self.discard(job)
+        return [*jobs, *(job for work in (*self.work, *self.replaced) for job in work.jobs)]
+
+    def due(self) -> float:
+        """Return when there is work for one more worker; inf if there is none."""
+        if len(self.work) >= self.policy.workers:
+            return inf
+        if self._undecoded.length:
+            return -inf
+        return self._batcher.due(self.share.mean) if self._batcher.length else inf
+
+    def take(self, now: float) -> Work:
+        """Return work for a worker; to be called when it is due."""
+        count = self._count_to_decode(now)
+        # a job that is alone in its batch needs no signature
+        is_alone = count == 1 and not self._batcher.length and not self.policy.max_queue_delay
+        is_batched = self.policy.max_batch_size > 1 and not is_alone
+        work = Work(self, [self._undecoded.pop() for _ in range(count)], is_batched, now)
+        for job in work.jobs:
+            job.state = JobState.RUNNING
+        self.work.add(work)
+        return work
+
+    def form_batch(self, work: Work, decoded: Sequence[Job[Any]], now: float) -> None:
+        """Have decoded jobs of some work wait for their batch; the work continues with the batch that is due, if any.
+
+        Args:
+            work: the work.
+            decoded: its jobs that can run.
+            now: the time.
+        """
+        for job in decoded:
+            if job.stop_reason() is None:
+                job.state = JobState.QUEUED
+                self._batcher.add(job)
+        work.jobs = self._batcher.take(now, self.share.mean) if work in self.work else []
+        for job in work.jobs:
+            job.state = JobState.RUNNING
+
+    def work_of(self, job: Job[Any]) -> Work | None:
+        """Return the work that a job is part of; None if no worker has taken it."""
+        return next((work for work in self.work if job in work.jobs), None)
+
+    def replace(self, work: Work, now: float) -> None:
+        """Stop counting work in progress, as another worker replaces its own."""
+        self.work.remove(work)
+        self.replaced.add(work)
+        self.share.end(work.charged, now - work.started)
+
+    def finish(self, work: Work, now: float) -> bool:
+        """Remove work that is done; returns False if its worker was replaced."""
+        if work in self.replaced:
+            self.replaced.remove(work)
+            return False
+        self.work.remove(work)
+        self.share.end(work.charged, now - work.started)
+        self._rate.completed(len(work.jobs), now)
+        if self.is_idle:
+            self._rate.idle()
+        return True
+
+    def _count_to_decode(self, now: float) -> int:
+        """Return how many jobs to decode: what a batch still has room for, at least one if no batch is due."""
+        room = max(0, self.policy.max_batch_size - self._batcher.length)
+        if not self._batcher.length or self._batcher.due(self.share.mean) > now:
+            room = max(1, room)
+        return min(self._undecoded.length, room)
