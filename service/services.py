@@ -20,6 +20,7 @@ from service.repository.loading_threads import LoadingThreads
 from service.repository.model_source import ModelSource
 from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
+from service.scheduling.error_throttle import ErrorThrottle
 from service.scheduling.fair_executor import FairExecutor
 from service.scheduling.refusals import not_ready, shutting_down
 from service.scheduling.scheduler import Scheduler
@@ -78,6 +79,7 @@ class Services:
         quantizations: files of `kuiper quantize` that were asked for.
         began: when the server began, on the clock of `time.monotonic`.
         shared: makes answers of routes that compute, one for all who wait for it.
+        error_throttle: delays 503 responses to clients that retry at once.
         process: number of this process among several; None where there is only this one.
         opens_at_once: whether the application starts before its models are loaded.
         listeners: what answers other protocols.
@@ -104,6 +106,7 @@ class Services:
     quantizations: QuantizationFiles = field(default_factory=QuantizationFiles)
     began: float = field(default_factory=monotonic)
     shared: SharedResults = field(default_factory=SharedResults)
+    error_throttle: ErrorThrottle = field(default_factory=ErrorThrottle)
     process: int | None = None
     opens_at_once: bool = False
     listeners: list[Listener] = field(default_factory=list)

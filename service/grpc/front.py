@@ -22,7 +22,7 @@ from service.http.error_handlers import internal_error
 from service.lifecycle import Phase
 from service.log_context import request_id
 from service.peer import address_of
-from service.scheduling.refusals import REFUSAL_DELAY_SECONDS, shutting_down
+from service.scheduling.refusals import shutting_down
 from service.services import Services
 
 _ID_KEY = REQUEST_ID_HEADER.lower()
@@ -130,9 +130,9 @@ class Front:
         return answered
 
     async def refuse(self, rpc: Rpc, context: RequestContext, refusal: ServiceError) -> None:
-        """End a call with an error; one with 503 after a delay."""
+        """End a call with an error; the error throttle may delay a 503."""
         if refusal.status == 503:
-            await asyncio.sleep(REFUSAL_DELAY_SECONDS)
+            await self.services.error_throttle.wait(context.client)
         await rpc.abort(
             code_of(refusal), details_of(refusal), (*metadata_of(refusal), (_ID_KEY, context.request_id))
         )

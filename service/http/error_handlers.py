@@ -1,6 +1,5 @@
 """Turns every exception into an error response of the same JSON form."""
 
-import asyncio
 import json
 from http import HTTPStatus
 from typing import Any
@@ -16,7 +15,7 @@ from engine import InputError, LayerError
 from service.context import context_of
 from service.errors import ServiceError, engine_error, out_of_memory
 from service.http.paths import is_v2_path
-from service.scheduling.refusals import REFUSAL_DELAY_SECONDS
+from service.services import services_of
 from service.v2.errors import as_v2
 
 _EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, HTTPException, MemoryError, RequestValidationError)
@@ -64,7 +63,7 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     # not a plain function: such a handler gets a thread of a pool, and refusals come when there is least to spare
     explained = _explain(request, error)
     if explained.status == HTTPStatus.SERVICE_UNAVAILABLE:
-        await asyncio.sleep(REFUSAL_DELAY_SECONDS)
+        await services_of(request).error_throttle.wait(context_of(request).client)
     error.__traceback__ = None  # its frames refer to the error: together they would outlive the request
     return error_response(format_error(explained, request.scope["path"]))
 

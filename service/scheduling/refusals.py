@@ -3,9 +3,6 @@
 from service.errors import ServiceError
 from service.repository.load_progress import LoadState
 
-REFUSAL_DELAY_SECONDS = 0.1
-"""Delay of each 503: limits the CPU time of clients that retry at once, which costs a quarter of a millisecond each."""
-
 
 def queue_full(waiting: int, running: int, seconds: int, *, is_evicted: bool = False) -> ServiceError:
     """Return the error of a request whose model has a full queue.
