@@ -153,7 +153,9 @@ def test_signal_ends_all_when_calls_are_answered(tmp_path: Path) -> None:
         server.terminate()
         for _ in range(2):  # each process at a moment of its own
             server.wait_for_line(re.compile("draining: [01] requests"))
-        assert call.future(message(), timeout=SOON).exception().code() is grpc.StatusCode.UNAVAILABLE
+        # gRPC itself cancels calls that arrive while its server shuts down
+        refused = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+        assert call.future(message(), timeout=SOON).exception().code() in refused
         (pipes / "gate").write_bytes(b"")
         assert values_of(begun.result()) == [1, 0, 3]
         assert server.exit_code() == 0
