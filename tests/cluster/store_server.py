@@ -36,6 +36,7 @@ class StoreServer:
             "--model-control": "poll",
             "--poll-seconds": str(POLL_SECONDS),
             "--backend": "numpy",
+            "--threads": "1",
             "--port": str(port),
         }
         words = [word for flag in flags.items() for word in flag]
