@@ -28,7 +28,6 @@ from service.scheduling.scheduler import Scheduler
 from service.services import Listener, Services
 from service.stores.source import open_source
 from service.telemetry.load_report import LoadReport
-from service.telemetry.process_statistics import open_counters
 from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
 
@@ -46,8 +45,7 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     Raises:
         SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked, or gRPC not be answered.
     """
-    counters = None if slot is None else open_counters(slot)
-    telemetry = make_telemetry(settings, counters)
+    telemetry = make_telemetry(settings, None if slot is None else slot.number)
     scheduler = Scheduler(settings, telemetry.observers)
     progress = LoadProgress(LoadReport().tell) if early is None else early.progress
     source = open_source(settings) if early is None or early.source is None else early.source

@@ -52,8 +52,8 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
             await loading
         services.traffic.close()
         services.scheduler.close()
-        if services.telemetry.processes is not None:
-            services.telemetry.processes.publish(services.snapshot(), is_last=True)
+        if services.process is not None:
+            services.telemetry.metrics.publish(services.snapshot())
         DECODER.close()
         trimmer.close()
         services.telemetry.close()

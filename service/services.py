@@ -146,18 +146,20 @@ class Services:
         return self.traffic.find(entry, version, headers)
 
     def snapshot(self) -> Snapshot:
-        """Return the server at this moment, as far as metrics show it; may be called on any thread."""
-        telemetry, entries = self.telemetry, self.loaded.entries if self.loaded is not None else ()
-        return take_snapshot(
+        """Return the server at this moment, as far as metrics show it; may be called on any thread.
+
+        Statistics of models that are no longer loaded are dropped, so that their series end.
+        """
+        entries = self.loaded.entries if self.loaded is not None else ()
+        snapshot = take_snapshot(
             self.loaded or (),
             self.scheduler,
             self.settings,
-            telemetry.statistics,
-            telemetry.http_durations,
             self.traffic.of_all(entries),
             None if self.poller is None else self.poller.status,
-            telemetry.rpc_durations.series(),
         )
+        self.telemetry.statistics.keep({model.labels for model in snapshot.models})
+        return snapshot
 
     def check_ready(self) -> None:
         """Check that the server is ready for requests, and will be for a while.

@@ -27,5 +27,4 @@ async def show_metrics(request: Request) -> Response:
 
 
 def _render(services: Services, wants_openmetrics: bool) -> tuple[bytes, str]:
-    metrics = services.telemetry.processes or services.telemetry.metrics
-    return metrics.render(services.snapshot(), wants_openmetrics=wants_openmetrics)
+    return services.telemetry.metrics.render(services.snapshot(), wants_openmetrics=wants_openmetrics)

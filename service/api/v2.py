@@ -89,25 +89,22 @@ async def show_version_ready(request: Request, name: str, version: str) -> Model
 
 
 @router.get("/v2/models/stats", name="show_all", responses=v2_errors(500, 503))  # before a model's metadata
-async def show_all_statistics(request: Request) -> ModelStatisticsList:
+def show_all_statistics(request: Request) -> ModelStatisticsList:
     """Show the statistics of every version of every model."""
-    services = services_of(request)
-    account = services.telemetry.statistics
-    models = [account.of(model.name, model.version) for model in services.repository]
-    return ModelStatisticsList(model_stats=[describe_statistics(model) for model in models])
+    return _statistics(request, [(model.name, model.version) for model in services_of(request).repository])
 
 
 @router.get("/v2/models/{name}/stats", name="show_model", responses=_MODEL_ERRORS)
-async def show_model_statistics(request: Request, name: str) -> ModelStatisticsList:
+def show_model_statistics(request: Request, name: str) -> ModelStatisticsList:
     """Show the statistics of all versions of a model."""
     _find_model(request, name)
-    return _statistics(request, name, services_of(request).repository.versions(name))
+    return _statistics(request, [(name, one) for one in services_of(request).repository.versions(name)])
 
 
 @router.get("/v2/models/{name}/versions/{version}/stats", name="show_version", responses=_MODEL_ERRORS)
-async def show_version_statistics(request: Request, name: str, version: str) -> ModelStatisticsList:
+def show_version_statistics(request: Request, name: str, version: str) -> ModelStatisticsList:
     """Show the statistics of one version of a model."""
-    return _statistics(request, name, [_find_model(request, name, version).version])
+    return _statistics(request, [(name, _find_model(request, name, version).version)])
 
 
 @router.get("/v2/", include_in_schema=False)
@@ -247,9 +244,9 @@ def _configuration(request: Request, model: LoadedModel) -> ModelConfiguration:
     return describe_config(model, policy)
 
 
-def _statistics(request: Request, name: str, versions: Sequence[str]) -> ModelStatisticsList:
-    account = services_of(request).telemetry.statistics
-    return ModelStatisticsList(model_stats=[describe_statistics(account.of(name, one)) for one in versions])
+def _statistics(request: Request, versions: Sequence[tuple[str, str]]) -> ModelStatisticsList:
+    counted = services_of(request).telemetry.statistics.read(versions)
+    return ModelStatisticsList(model_stats=[describe_statistics(one) for one in counted])
 
 
 async def _read_parameters(request: Request) -> Document:

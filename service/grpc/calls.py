@@ -1,5 +1,6 @@
 """The calls that do not run a model: metadata, configuration, statistics, the repository, settings."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -102,14 +103,14 @@ class PlainCalls:
 
     async def model_statistics(self, request: Any, incoming: Incoming) -> dict[str, Any]:
         """Show the statistics of a model, of one version of it, or of all models."""
-        account = self._services.telemetry.statistics
         if not request.name:
             shown = [(model.name, model.version) for model in self._services.repository]
         else:
             model = self._find(request, incoming)
             versions = [model.version] if request.version else self._services.repository.versions(model.name)
             shown = [(model.name, version) for version in versions]
-        return {"model_stats": [describe_statistics(account.of(*one)).model_dump() for one in shown]}
+        counted = await asyncio.to_thread(self._services.telemetry.statistics.read, shown)
+        return {"model_stats": [describe_statistics(one).model_dump() for one in counted]}
 
     async def repository_index(self, request: Any, _incoming: Incoming) -> dict[str, Any]:
         """List every version of every model, or those that are served."""

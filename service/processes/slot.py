@@ -24,7 +24,8 @@ class Slot:
         processes: how many processes there are.
         sockets: descriptors of the listening sockets, which all processes share.
         channel: descriptor of the control channel to the supervisor.
-        counters: descriptors of the memory that counters lie in, one for each slot.
+        slots: how many slots there are.
+        metrics: folder in which `prometheus_client` keeps the counters of all slots.
         shares: descriptor of the memory in which each process notes how many connections it has.
         is_first: whether no other process serves yet, so that the port answers while models are loaded.
         is_told: whether what it does at its start is logged; otherwise only what goes wrong is.
@@ -35,7 +36,8 @@ class Slot:
     processes: int
     sockets: tuple[int, ...]
     channel: int
-    counters: tuple[int, ...]
+    slots: int
+    metrics: str
     shares: int
     is_first: bool
     is_told: bool
@@ -44,7 +46,7 @@ class Slot:
     @property
     def descriptors(self) -> tuple[int, ...]:
         """All descriptors that the process inherits."""
-        return (*self.sockets, self.channel, *self.counters, self.shares)
+        return (*self.sockets, self.channel, self.shares)
 
     def open_sockets(self) -> list[socket.socket]:
         """Return the listening sockets."""
@@ -52,7 +54,7 @@ class Slot:
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that hand it over."""
-        return {_VARIABLE: json.dumps(asdict(self))}
+        return {_VARIABLE: json.dumps(asdict(self)), "PROMETHEUS_MULTIPROC_DIR": self.metrics}
 
 
 def take_slot(environment: MutableMapping[str, str] = os.environ) -> Slot | None:

@@ -13,11 +13,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
+
+from prometheus_client.multiprocess import mark_process_dead
 
 from service.processes.backoff import Backoff
 from service.processes.connection_shares import make_shares_memory, withdraw
 from service.processes.control import ABORT, READY, RETIRE
-from service.processes.counter_memory import make_counter_memory
 from service.processes.slot import START_FAILED, Slot
 
 MOST_FAILED_STARTS = 5
@@ -113,18 +115,25 @@ class Supervisor:
         count: number of processes.
         url: where they are reached, for the log.
         sockets: the listening sockets.
+        metrics: folder for the counters of all processes.
         grpc_port: the port for gRPC; None without.
     """
 
     def __init__(
-        self, count: int, url: str, sockets: Sequence[socket.socket], grpc_port: int | None = None
+        self,
+        count: int,
+        url: str,
+        sockets: Sequence[socket.socket],
+        metrics: str,
+        grpc_port: int | None = None,
     ) -> None:
         self._count = count
         self._url = url
         self._sockets = sockets
         self._grpc_port = grpc_port
-        self._counters = tuple(make_counter_memory() for _ in range(count + 1))
-        self._shares = make_shares_memory(len(self._counters))
+        self._slots = count + 1
+        self._metrics = metrics
+        self._shares = make_shares_memory(self._slots)
         self._processes: set[_Process] = set()
         self._workers: list[_Worker] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -189,14 +198,15 @@ class Supervisor:
             OSError: the system starts no process.
         """
         taken = {process.number for process in self._processes}
-        number = next(number for number in range(self._count + 1) if number not in taken)
+        number = next(number for number in range(self._slots) if number not in taken)
         ours, theirs = socket.socketpair()
         slot = Slot(
             number,
             self._count,
             tuple(opened.fileno() for opened in self._sockets),
             theirs.fileno(),
-            self._counters,
+            self._slots,
+            self._metrics,
             self._shares,
             is_first,
             is_told,
@@ -233,6 +243,7 @@ class Supervisor:
             return
         self._processes.discard(process)
         withdraw(self._shares, process.number)
+        mark_process_dead(process.number, self._metrics)  # type: ignore[no-untyped-call]  # its counters stay
         asyncio.get_running_loop().remove_reader(process.control)
         process.control.close()
 
@@ -357,7 +368,12 @@ def run_processes(
     _logger.info("listening on %s, starting %d processes", url, count)
     grpc_port = grpc_sockets[0].getsockname()[1] if grpc_sockets else None
 
-    async def run() -> int:
-        return await Supervisor(count, url, sockets, grpc_port).run()
+    async def run(metrics: str) -> int:
+        return await Supervisor(count, url, sockets, metrics, grpc_port).run()
 
-    return asyncio.run(run())
+    try:
+        with TemporaryDirectory(prefix="kuiper-metrics-") as metrics:
+            return asyncio.run(run(metrics))
+    except OSError as error:
+        _logger.error("several processes need a folder for their metrics, set TMPDIR: %s", error)  # noqa: TRY400
+        return START_FAILED

@@ -32,7 +32,7 @@ from service.server.listener import BACKLOG, listen, url_of
 from service.server.shared_listener import SharedListener
 from service.server.tls import tls_options
 from service.services import Services, services_of
-from service.telemetry.metrics.processes import PUBLISH_SECONDS, ProcessMetrics
+from service.telemetry.metrics import PUBLISH_SECONDS
 from service.telemetry.status_line import show_status
 
 _ANSWER_SECONDS = 5
@@ -252,13 +252,12 @@ class WorkerServer(Server):
 
     def _report_ready(self) -> None:
         logging.getLogger().setLevel(self.services.settings.log_level.upper())
-        if self._control is not None and self.services.telemetry.processes is not None:
-            self._publishing = asyncio.create_task(
-                self._publish(self._control, self.services.telemetry.processes)
-            )
+        if self._control is not None:
+            self._publishing = asyncio.create_task(self._publish(self._control))
 
-    async def _publish(self, control: Control, metrics: ProcessMetrics) -> None:
+    async def _publish(self, control: Control) -> None:
         """Publish the metrics of this process for the others every few seconds; the first time makes it ready."""
+        metrics = self.services.telemetry.metrics
         while True:
             await asyncio.to_thread(lambda: metrics.publish(self.services.snapshot()))
             control.send_ready()
@@ -304,7 +303,7 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
         _logger.info(line)
     services = services_of(app)
     services.opens_at_once = slot is None or slot.is_first
-    shares = None if slot is None else open_shares(slot.shares, len(slot.counters), slot.number)
+    shares = None if slot is None else open_shares(slot.shares, slot.slots, slot.number)
     policy = connection_policy(settings, shares)
     config = _configure(app, settings, policy)
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)

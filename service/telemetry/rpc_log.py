@@ -2,9 +2,10 @@
 
 import logging
 
+from prometheus_client import CollectorRegistry, Histogram
+
 from service.context import RequestContext
 from service.log_context import FIELDS
-from service.telemetry.rpc_durations import RpcDurations
 
 _logger = logging.getLogger("service.access")
 
@@ -12,12 +13,19 @@ _logger = logging.getLogger("service.access")
 class RpcLog:
     """Takes the duration of each call, and writes its line to the access log.
 
+    Durations are under the name and the labels of OpenTelemetry's semantic conventions.
+
     Args:
-        durations: takes the durations.
+        registry: where the histogram of durations is registered.
     """
 
-    def __init__(self, durations: RpcDurations) -> None:
-        self._durations = durations
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._durations = Histogram(
+            "rpc_server_call_duration_seconds",
+            "seconds from the arrival of a call by gRPC to its end",
+            ("rpc_system_name", "rpc_method", "rpc_response_status_code"),
+            registry=registry,
+        )
 
     def record(self, context: RequestContext, path: str, status: str) -> None:
         """Record a call that is over.
@@ -28,7 +36,7 @@ class RpcLog:
             status: name of its status code.
         """
         seconds = context.elapsed()
-        self._durations.observe(path[1:], status, seconds)
+        self._durations.labels("grpc", path[1:], status).observe(seconds)
         if _logger.isEnabledFor(logging.INFO):
             fields = {
                 "method": "gRPC",

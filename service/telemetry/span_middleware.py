@@ -6,7 +6,7 @@ from opentelemetry.propagate import extract
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, use_span
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.telemetry.http_durations import KNOWN_METHODS, OTHER_METHOD
+from service.telemetry.http_request_log import KNOWN_METHODS, OTHER_METHOD
 
 
 class SpanMiddleware:

@@ -1,184 +1,208 @@
-"""Statistics of each model's requests and runs, which `/v2/…/stats` and `/metrics` show.
+"""Statistics of each model's requests and runs, which `/v2/…/stats`, `/stats` and `/metrics` show.
 
-The counters are those of Triton's statistics extension and have the same meaning: times are those of answered
-requests, and each request of a batch counts the whole time of its run, while `execution_count` and the batch statistics
-count a run once.
+Their meaning is that of Triton's statistics extension: times are those of answered requests, and each request of a
+batch counts the whole time of its run, while batch sizes and the statistics of batches count a run once.
 
 Observed runs, whose clients asked for captured operands or statistics, take longer than others. They are counted in
-`observed_seconds` and, where they fail, among the failures, but nowhere else.
+`kuiper_observed_request_seconds` and, where they fail, among the failures, but nowhere else.
 """
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from time import perf_counter_ns, time_ns
+from collections.abc import Callable, Collection, Iterable, Mapping
+from time import perf_counter_ns, time
 
-from service.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS, Histogram
-from service.scheduling.record import CallRecord, CallStatus, Timestamps
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
+from prometheus_client.registry import Collector
 
-Identity = tuple[str, str]
-"""Name and version of a loaded model."""
+from service.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS
+from service.scheduling.record import CallRecord, CallStatus
+from service.telemetry.model_statistics import Identity, ModelStatistics
+
+MODEL_LABELS = ("model", "version")
+"""Labels of every series that belongs to a version of a model."""
 MAX_BATCH_SIZES = 256
 """Most batch sizes that a model has statistics of, as clients choose them. Further sizes are in no batch statistics."""
 
 
-@dataclass(slots=True)
-class Duration:
-    """How often something was done, and how many nanoseconds it took altogether."""
-
-    count: int = 0
-    ns: int = 0
-
-    def add(self, ns: int) -> None:
-        """Count one more time."""
-        self.count += 1
-        self.ns += ns
-
-
-@dataclass(slots=True)
-class BatchStatistics:
-    """Runs of one batch size. Each run is counted once, with the timestamps of the call that leads it."""
-
-    compute_input: Duration = field(default_factory=Duration)
-    compute_infer: Duration = field(default_factory=Duration)
-    compute_output: Duration = field(default_factory=Duration)
-
-    def observe(self, timestamps: Timestamps) -> None:
-        """Count a run."""
-        self.compute_input.add(timestamps.decode_end - timestamps.decode_start)
-        self.compute_infer.add(timestamps.forward_end - timestamps.forward_start)
-        if timestamps.encode_end:  # 0 if the client of that call left, or its answer could not be encoded
-            self.compute_output.add(timestamps.encode_end - timestamps.forward_end)
-
-
-@dataclass(slots=True)
-class ModelStatistics:
-    """Statistics of one version of a model. The whole time of a request is from the end of its body to its answer's.
-
-    Attributes:
-        name: name of the model.
-        version: its version.
-        last_inference: when its last run ended, in milliseconds since the epoch; 0 where it never ran.
-        inference_count: items (rows) of answered requests.
-        execution_count: runs; a batch is one.
-        success: whole times of answered requests.
-        fail: whole times of other requests.
-        queue: times that answered requests waited.
-        compute_input: times that decoding them took.
-        compute_infer: times of their runs.
-        compute_output: times that encoding their answers took.
-        cache_hit: always zero, there is no cache.
-        cache_miss: always zero.
-        batches: batch size -> statistics of its runs.
-        failures: reason -> number of requests that were not answered.
-        request_seconds: whole times of answered requests.
-        queue_seconds: times that they waited.
-        compute_seconds: times of their runs.
-        batch_sizes: items of each run.
-        layer_seconds: operator type -> times of its layers in traced runs.
-        observed_seconds: whole times of answered requests whose run was observed.
-    """
-
-    name: str
-    version: str
-    last_inference: int = 0
-    inference_count: int = 0
-    execution_count: int = 0
-    success: Duration = field(default_factory=Duration)
-    fail: Duration = field(default_factory=Duration)
-    queue: Duration = field(default_factory=Duration)
-    compute_input: Duration = field(default_factory=Duration)
-    compute_infer: Duration = field(default_factory=Duration)
-    compute_output: Duration = field(default_factory=Duration)
-    cache_hit: Duration = field(default_factory=Duration)
-    cache_miss: Duration = field(default_factory=Duration)
-    batches: dict[int, BatchStatistics] = field(default_factory=dict)
-    failures: dict[CallStatus, int] = field(
-        default_factory=lambda: {status: 0 for status in CallStatus if status is not CallStatus.SUCCESS}
-    )
-    request_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
-    queue_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
-    compute_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
-    batch_sizes: Histogram = field(default_factory=lambda: Histogram(BATCH_SIZES))
-    layer_seconds: dict[str, Histogram] = field(default_factory=dict)
-    observed_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
-
-    def observe(self, record: CallRecord, now_ns: int) -> None:
-        """Count a call that ended at `now_ns`, a reading of `perf_counter_ns`."""
-        if record.status is CallStatus.SUCCESS and record.is_observed:
-            self.observed_seconds.observe((record.timestamps.encode_end - record.timestamps.received) / 1e9)
-        elif record.status is CallStatus.SUCCESS:
-            self._count_success(record)
-        else:
-            self.fail.add(max(0, now_ns - record.timestamps.received))
-            self.failures[record.status] += 1
-        if record.leads_run and record.timestamps.forward_end and not record.is_observed:
-            self._count_run(record)
-
-    def _count_success(self, record: CallRecord) -> None:
-        timestamps = record.timestamps
-        request_ns = timestamps.encode_end - timestamps.received
-        queue_ns = timestamps.queue_ns
-        infer_ns = timestamps.forward_end - timestamps.forward_start
-        self.inference_count += record.items or 1
-        for duration, ns in (  # each request comes here: a loop takes less than a call for each
-            (self.success, request_ns),
-            (self.queue, queue_ns),
-            (self.compute_input, timestamps.decode_end - timestamps.decode_start),
-            (self.compute_infer, infer_ns),
-            (self.compute_output, timestamps.encode_end - timestamps.forward_end),
-        ):
-            duration.count += 1
-            duration.ns += ns
-        self.request_seconds.observe(request_ns / 1e9)
-        self.queue_seconds.observe(queue_ns / 1e9)
-        self.compute_seconds.observe(infer_ns / 1e9)
-
-    def _count_run(self, record: CallRecord) -> None:
-        size = max(1, record.batch_size)
-        self.last_inference = time_ns() // 1_000_000
-        self.execution_count += 1
-        self.batch_sizes.observe(size)
-        if size not in self.batches and len(self.batches) < MAX_BATCH_SIZES:
-            self.batches[size] = BatchStatistics()
-        if size in self.batches:
-            self.batches[size].observe(record.timestamps)
-        if record.trace is not None:
-            for layer in record.trace.layers:
-                if layer.type not in self.layer_seconds:
-                    self.layer_seconds[layer.type] = Histogram(LAYER_SECONDS)
-                self.layer_seconds[layer.type].observe(layer.duration_us / 1e6)
-
-
 class InferenceStatistics:
-    """An observer that keeps the statistics of every model.
+    """An observer that counts the requests and runs of every model, in metrics of `prometheus_client`.
 
-    Written on the event loop's thread; other threads may read meanwhile.
+    Those whose names begin with `statistics_` are for `/stats` and Triton's statistics only. Written on the event
+    loop's thread; other threads may read meanwhile.
 
     Args:
+        registry: where its metrics are registered.
+        source: what it reads: the registry, or the files of all processes, of which nothing can be removed.
         clock: returns nanoseconds of `perf_counter_ns`.
     """
 
-    def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:
-        self._models: dict[Identity, ModelStatistics] = {}
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        source: Collector | None = None,
+        clock: Callable[[], int] = perf_counter_ns,
+    ) -> None:
+        self._metrics = _Metrics(registry)
+        self._models: dict[Identity, _Model] = {}
+        self._source: Collector = registry if source is None else source
+        self._is_alone = self._source is registry
         self._clock = clock
 
     def observe(self, record: CallRecord) -> None:
-        """Take note of a call."""
-        identity = (record.model, record.version)
-        statistics = self._models.get(identity)
-        if statistics is None:
-            statistics = self._models[identity] = ModelStatistics(*identity)
-        statistics.observe(record, self._clock())
+        """Count a call."""
+        identity = record.model, record.version
+        model = self._models.get(identity) or self._begin(identity)
+        model.observe(record, self._clock())
 
-    def of(self, name: str, version: str) -> ModelStatistics:
-        """Return the statistics of a loaded model; all zeros before its first request."""
-        return self._models.get((name, version)) or ModelStatistics(name, version)
+    def read(self, models: Iterable[Identity]) -> list[ModelStatistics]:
+        """Return what was counted of models, in all processes together; all zeros before their first request."""
+        found: dict[Identity, dict[str, dict[tuple[str, ...], float]]] = {identity: {} for identity in models}
+        for identity in found.keys() - self._models.keys():
+            self._begin(identity)
+        for family in self._source.collect():
+            for sample in family.samples:
+                labels = sample.labels
+                model = found.get((labels.get("model", ""), labels.get("version", "")))
+                if model is not None:
+                    rest = tuple(labels[name] for name in sorted(labels) if name not in MODEL_LABELS)
+                    model.setdefault(sample.name, {})[rest] = sample.value
+        return [ModelStatistics(*identity, samples) for identity, samples in found.items()]
 
     def keep(self, loaded: Collection[Identity]) -> None:
-        """Drop the statistics of models that are no longer loaded. Those of a model that was reloaded go on."""
+        """Begin the series of loaded models, and end those of all others. Those of a model that was reloaded go on."""
+        for identity in set(loaded).difference(self._models):
+            self._begin(identity)
         for identity in list(self._models):
             if identity not in loaded:
                 self._models.pop(identity, None)
+                if self._is_alone:
+                    self._metrics.remove(identity)
 
     def __len__(self) -> int:
         return len(self._models)
+
+    def _begin(self, identity: Identity) -> "_Model":
+        return self._models.setdefault(identity, _Model(self._metrics, identity))
+
+
+class _Metrics:
+    """The metrics of all models."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def seconds(
+            name: str, text: str, bounds: tuple[float, ...] = REQUEST_SECONDS, *labels: str
+        ) -> Histogram:
+            return Histogram(name, text, (*MODEL_LABELS, *labels), buckets=bounds, registry=registry)
+
+        def count(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, (*MODEL_LABELS, *labels), registry=registry)
+
+        self.request = seconds(
+            "kuiper_request_seconds",
+            "seconds from the end of an answered request's body to the end of its answer",
+        )
+        self.queue = seconds(
+            "kuiper_queue_seconds", "seconds that answered requests waited, in the queue and for a batch"
+        )
+        self.compute = seconds("kuiper_compute_seconds", "seconds that the runs of answered requests took")
+        self.observed = seconds(
+            "kuiper_observed_request_seconds",
+            "the same as kuiper_request_seconds, for requests that asked for captured operands or statistics",
+        )
+        self.batch_size = seconds("kuiper_batch_size", "number of items (rows) of each run", BATCH_SIZES)
+        self.layer = seconds(
+            "kuiper_layer_seconds",
+            "seconds that the layers of traced runs took, by type of operator",
+            LAYER_SECONDS,
+            "type",
+        )
+        self.items = count("statistics_items", "items (rows) of answered requests")
+        self.input = count("statistics_input_seconds", "decoding the inputs of answered requests")
+        self.output = count("statistics_output_seconds", "encoding the answers of answered requests")
+        self.failures = count("statistics_failures", "requests that were not answered", "reason")
+        self.failed = Summary(
+            "statistics_failed_seconds", "times of requests that failed", MODEL_LABELS, registry=registry
+        )
+        self.stage = Summary(
+            "statistics_run_seconds",
+            "stages of runs, by batch size",
+            (*MODEL_LABELS, "size", "stage"),
+            registry=registry,
+        )
+        self.last_run = Gauge(
+            "statistics_last_run",
+            "end of the last run, in seconds since 1970",
+            MODEL_LABELS,
+            registry=registry,
+            multiprocess_mode="max",
+        )
+
+    def remove(self, identity: Identity) -> None:
+        """End the series of a version of a model."""
+        labels = dict(zip(MODEL_LABELS, identity, strict=True))
+        for metric in vars(self).values():
+            metric.remove_by_labels(labels)
+
+
+class _Model:
+    """The series of one version of a model: looking them up takes longer than counting."""
+
+    def __init__(self, metrics: _Metrics, identity: Identity) -> None:
+        self._metrics = metrics
+        self._identity = identity
+        self._request = metrics.request.labels(*identity)
+        self._queue = metrics.queue.labels(*identity)
+        self._compute = metrics.compute.labels(*identity)
+        self._observed = metrics.observed.labels(*identity)
+        self._batch_size = metrics.batch_size.labels(*identity)
+        self._items = metrics.items.labels(*identity)
+        self._input = metrics.input.labels(*identity)
+        self._output = metrics.output.labels(*identity)
+        self._failed = metrics.failed.labels(*identity)
+        self._last_run = metrics.last_run.labels(*identity)
+        self._failures: Mapping[CallStatus, Counter] = {
+            status: metrics.failures.labels(*identity, status.value)
+            for status in CallStatus
+            if status is not CallStatus.SUCCESS
+        }
+        self._layers: dict[str, Histogram] = {}
+        self._stages: dict[int, tuple[Summary, Summary, Summary]] = {}
+
+    def observe(self, record: CallRecord, now_ns: int) -> None:
+        """Count a call that ended at `now_ns`, a reading of `perf_counter_ns`."""
+        timestamps = record.timestamps
+        if record.status is not CallStatus.SUCCESS:
+            self._failed.observe(max(0, now_ns - timestamps.received) / 1e9)
+            self._failures[record.status].inc()
+        elif record.is_observed:
+            self._observed.observe((timestamps.encode_end - timestamps.received) / 1e9)
+        else:
+            self._items.inc(record.items or 1)
+            self._request.observe((timestamps.encode_end - timestamps.received) / 1e9)
+            self._queue.observe(timestamps.queue_ns / 1e9)
+            self._input.inc((timestamps.decode_end - timestamps.decode_start) / 1e9)
+            self._compute.observe((timestamps.forward_end - timestamps.forward_start) / 1e9)
+            self._output.inc((timestamps.encode_end - timestamps.forward_end) / 1e9)
+        if record.leads_run and timestamps.forward_end and not record.is_observed:
+            self._count_run(record)
+
+    def _count_run(self, record: CallRecord) -> None:
+        size, timestamps = max(1, record.batch_size), record.timestamps
+        self._last_run.set(time())
+        self._batch_size.observe(size)
+        stages = self._stages.get(size)
+        if stages is None and len(self._stages) < MAX_BATCH_SIZES:
+            decode, forward, encode = (
+                self._metrics.stage.labels(*self._identity, size, stage)
+                for stage in ("input", "infer", "output")
+            )
+            stages = self._stages[size] = decode, forward, encode
+        if stages is not None:
+            stages[0].observe((timestamps.decode_end - timestamps.decode_start) / 1e9)
+            stages[1].observe((timestamps.forward_end - timestamps.forward_start) / 1e9)
+            if timestamps.encode_end:  # 0 if the client of that call left, or its answer could not be encoded
+                stages[2].observe((timestamps.encode_end - timestamps.forward_end) / 1e9)
+        if record.trace is not None:
+            for layer in record.trace.layers:
+                if layer.type not in self._layers:
+                    self._layers[layer.type] = self._metrics.layer.labels(*self._identity, layer.type)
+                self._layers[layer.type].observe(layer.duration_us / 1e6)

@@ -1,13 +1,15 @@
 """The server's counters as `GET /stats` shows them, for charts that ask every second or so."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, Field
 
-from service.histogram import REQUEST_SECONDS, Histogram
+from service.histogram import REQUEST_SECONDS
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.scheduler import Scheduler
-from service.telemetry.statistics import InferenceStatistics, ModelStatistics
+from service.telemetry.model_statistics import ModelStatistics
+from service.telemetry.statistics import InferenceStatistics
 
 
 class LatencyView(BaseModel):
@@ -61,27 +63,26 @@ def describe_models(
     versions: dict[str, list[LoadedModel]] = {}
     for model in models:
         versions.setdefault(model.name, []).append(model)
+    identities = [(model.name, model.version) for loaded in versions.values() for model in loaded]
+    counted: dict[str, list[ModelStatistics]] = {}
+    for one in statistics.read(identities):
+        counted.setdefault(one.name, []).append(one)
     return {
         name: _describe(
-            [statistics.of(model.name, model.version) for model in loaded],
-            sum(map(scheduler.waiting, loaded)),
-            sum(map(scheduler.running, loaded)),
+            counted[name], sum(map(scheduler.waiting, loaded)), sum(map(scheduler.running, loaded))
         )
         for name, loaded in versions.items()
     }
 
 
 def _describe(counted: Sequence[ModelStatistics], waiting: int, running: int) -> ModelStats:
-    observed = sum(one.observed_seconds.count for one in counted)
-    errors: dict[str, int] = {}
-    batch_sizes: dict[int, int] = {}
+    observed = sum(one.observed for one in counted)
+    errors, batch_sizes = Counter[str](), Counter[int]()
     for one in counted:
-        for reason, count in one.failures.items():
-            errors[reason.value] = errors.get(reason.value, 0) + count
-        for size, batch in list(one.batches.items()):  # another thread may add one meanwhile
-            batch_sizes[size] = batch_sizes.get(size, 0) + batch.compute_infer.count
+        errors.update(one.failures)
+        batch_sizes.update({size: batch.compute_infer.count for size, batch in one.batches.items()})
     return ModelStats(
-        requests=sum(one.success.count for one in counted) + observed + sum(errors.values()),
+        requests=sum(one.success.count for one in counted) + observed + errors.total(),
         errors={reason: count for reason, count in errors.items() if count},
         observed=observed,
         queue_length=waiting,
@@ -89,13 +90,9 @@ def _describe(counted: Sequence[ModelStatistics], waiting: int, running: int) ->
         items=sum(one.inference_count for one in counted),
         runs=sum(one.execution_count for one in counted),
         batch_sizes={str(size): count for size, count in sorted(batch_sizes.items())},
-        latency=_latency([one.request_seconds for one in counted]),
-    )
-
-
-def _latency(histograms: Sequence[Histogram]) -> LatencyView:
-    return LatencyView(
-        bounds_ms=[bound * 1e3 for bound in REQUEST_SECONDS],
-        counts=[sum(counts) for counts in zip(*(one.counts() for one in histograms), strict=True)],
-        sum_ms=sum(one.total for one in histograms) * 1e3,
+        latency=LatencyView(
+            bounds_ms=[bound * 1e3 for bound in REQUEST_SECONDS],
+            counts=[sum(counts) for counts in zip(*(one.request_counts for one in counted), strict=True)],
+            sum_ms=sum(one.success.ns for one in counted) / 1e6,
+        ),
     )

@@ -9,18 +9,9 @@ from starlette.types import ASGIApp
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.scheduling.record import CallObserver
-from service.telemetry.http_durations import HttpDurations
 from service.telemetry.http_request_log import HttpRequestLog
 from service.telemetry.metrics import Metrics, make_collectors
-from service.telemetry.metrics.processes import ProcessMetrics
-from service.telemetry.process_statistics import (
-    Counters,
-    ProcessHttpDurations,
-    ProcessRpcDurations,
-    ProcessStatistics,
-)
 from service.telemetry.recent_runs import RECENT_TRACES, RecentRuns
-from service.telemetry.rpc_durations import RpcDurations
 from service.telemetry.rpc_log import RpcLog
 from service.telemetry.statistics import InferenceStatistics
 
@@ -51,25 +42,19 @@ class Telemetry:
 
     Attributes:
         statistics: counts the calls and runs of each model.
-        http_durations: how long HTTP requests took.
         http_request_log: records each HTTP request when it is over.
-        rpc_durations: how long calls by gRPC took.
         rpc_log: records each call by gRPC when it is over.
         metrics: shows all counts to Prometheus.
         recent: keeps the last traced runs.
         spans: makes OpenTelemetry's spans; None where the settings ask for none.
-        processes: shows the counts of all processes; None where there is one.
     """
 
     statistics: InferenceStatistics
-    http_durations: HttpDurations
     http_request_log: HttpRequestLog
-    rpc_durations: RpcDurations
     rpc_log: RpcLog
     metrics: Metrics
     recent: RecentRuns
     spans: SpanObserver | None
-    processes: ProcessMetrics | None = None
 
     @property
     def observers(self) -> list[CallObserver]:
@@ -83,35 +68,25 @@ class Telemetry:
             self.spans.close()
 
 
-def make_telemetry(settings: Settings, counters: Counters | None = None) -> Telemetry:
+def make_telemetry(settings: Settings, process: int | None = None) -> Telemetry:
     """Return the telemetry that the settings ask for.
 
     Args:
         settings: the server's settings.
-        counters: where several processes count; None where there is one.
+        process: number of this process among several; None where there is one.
 
     Raises:
         SettingsError: they ask for OpenTelemetry, which is not installed or not configured.
     """
-    statistics = InferenceStatistics() if counters is None else ProcessStatistics(counters)
-    http_durations = HttpDurations() if counters is None else ProcessHttpDurations(counters)
-    recent = RecentRuns(RECENT_TRACES)
     spans = _make_spans(settings) if settings.otel != "off" else None
-    request_log = HttpRequestLog(http_durations)
-    rpc_durations = RpcDurations() if counters is None else ProcessRpcDurations(counters)
-    rpc_log = RpcLog(rpc_durations)
-    metrics = Metrics(make_collectors())
-    processes = None if counters is None else ProcessMetrics(metrics, counters)
+    metrics = Metrics(make_collectors(), process)
     return Telemetry(
-        statistics,
-        http_durations,
-        request_log,
-        rpc_durations,
-        rpc_log,
+        InferenceStatistics(metrics.registry, metrics.source),
+        HttpRequestLog(metrics.registry),
+        RpcLog(metrics.registry),
         metrics,
-        recent,
+        RecentRuns(RECENT_TRACES),
         spans,
-        processes,
     )
 
 

@@ -42,7 +42,7 @@ class ModelTraffic:
         self._split = Split(entry.name, self.shares) if self.shares else None
         self._sticky = None if self.config.sticky is None else self.config.sticky.lower().encode()
         shadow = self.config.shadow
-        self.shadow = None if shadow is None else ShadowStatistics()
+        self.shadow = None if shadow is None else ShadowStatistics(entry.name)
         self._shadow_split: Split | None = None
         if shadow is not None:
             parts = {_RUN: shadow.share, "": 1 - shadow.share}

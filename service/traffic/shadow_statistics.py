@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from time import time
 
-from service.histogram import REQUEST_SECONDS, Histogram
+from prometheus_client import Histogram
+
+from service.histogram import REQUEST_SECONDS
 from service.traffic.output_difference import OutputDifference
 
 RELATIVE_DIFFERENCES = (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
@@ -82,22 +84,49 @@ class ShadowRun:
     epoch_ms: float = field(default_factory=lambda: time() * 1e3)
 
 
+def seconds_histogram() -> Histogram:
+    """Return a new histogram of the times of runs."""
+    return Histogram(
+        "kuiper_shadow_compute_seconds",
+        "seconds of the runs that were compared, on either side",
+        ("model", "version"),
+        buckets=REQUEST_SECONDS,
+        registry=None,
+    )
+
+
+def differences_histogram() -> Histogram:
+    """Return a new histogram of relative differences."""
+    return Histogram(
+        "kuiper_shadow_difference",
+        "largest difference of outputs, relative to the largest value that was answered; infinite ones as 1e6",
+        ("model",),
+        buckets=RELATIVE_DIFFERENCES,
+        registry=None,
+    )
+
+
 class ShadowStatistics:
     """Counts the shadow runs of a model. Written on the event loop; other threads may read meanwhile.
 
+    Args:
+        model: its name.
+
     Attributes:
         outcomes: how many requests came to which end.
-        seconds: version -> times of the runs that were compared, on either side.
+        seconds: times of the runs that were compared, on either side.
         differences: relative differences.
         labels: items whose most probable label differed.
         divergence: where versions diverged first when that was last found; None before.
         refusals: version that answers -> why its requests have no shadow runs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: str) -> None:
+        self._model = model
         self.outcomes = dict.fromkeys(ShadowOutcome, 0)
-        self.seconds: dict[str, Histogram] = {}
-        self.differences = Histogram(RELATIVE_DIFFERENCES)
+        self.seconds = seconds_histogram()
+        self.differences = differences_histogram()
+        self.differences.labels(model)
         self.labels = 0
         self.divergence: Divergence | None = None
         self.refusals: dict[str, str] = {}
@@ -109,8 +138,8 @@ class ShadowStatistics:
         self._recent.append(run)
         if run.difference is not None:
             for version, seconds in ((run.version, run.seconds), (run.shadow, run.shadow_seconds)):
-                self.seconds.setdefault(version, Histogram(REQUEST_SECONDS)).observe(seconds)
-            self.differences.observe(min(run.difference.relative, MOST_COUNTED))
+                self.seconds.labels(self._model, version).observe(seconds)
+            self.differences.labels(self._model).observe(min(run.difference.relative, MOST_COUNTED))
             self.labels += run.difference.labels
         if run.divergence is not None:
             self.divergence = run.divergence

@@ -1,10 +1,12 @@
 """Statistics of models in the form of the protocol's statistics extension."""
 
-from service.telemetry.statistics import BatchStatistics, Duration, ModelStatistics
+from service.telemetry.model_statistics import BatchStatistics, Duration, ModelStatistics
 from service.v2.schemas import BatchStatisticsView, DurationView, InferStatistics, ModelStatisticsView
 
-_DURATIONS = tuple(InferStatistics.model_fields)
+_DURATIONS = tuple(name for name in InferStatistics.model_fields if not name.startswith("cache_"))
 _BATCH_DURATIONS = ("compute_input", "compute_infer", "compute_output")
+
+_NO_CACHE = DurationView(count=0, ns=0)
 
 
 def describe_statistics(statistics: ModelStatistics) -> ModelStatisticsView:
@@ -16,8 +18,8 @@ def describe_statistics(statistics: ModelStatistics) -> ModelStatisticsView:
         last_inference=statistics.last_inference,
         inference_count=statistics.inference_count,
         execution_count=statistics.execution_count,
-        inference_stats=InferStatistics(**durations),
-        batch_stats=[_batch(size, batch) for size, batch in sorted(statistics.batches.items())],
+        inference_stats=InferStatistics(**durations, cache_hit=_NO_CACHE, cache_miss=_NO_CACHE),
+        batch_stats=[_batch(size, batch) for size, batch in statistics.batches.items()],
     )
 
 

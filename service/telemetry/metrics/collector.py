@@ -1,12 +1,11 @@
 """What a class of metrics has to offer."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from prometheus_client.core import Metric
 
 from service.telemetry.metrics.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
 
 
 class Collector(Protocol):
@@ -16,8 +15,9 @@ class Collector(Protocol):
     can count what no other part of the server counts.
     """
 
-    def collect(self, snapshot: Snapshot) -> "Iterable[Metric]":
+    def collect(self, snapshot: Snapshot) -> Iterable[Metric]:
         """Yield metric families with their samples. Labels must never hold what a client typed.
 
-        Called once for each request to `/metrics`, on any thread.
+        Called once for each request to `/metrics`, on any thread. With several processes, gauges and counters are
+        copied for all of them, and histograms of `prometheus_client` are shared by themselves.
         """

@@ -1,19 +1,17 @@
 """The process that decodes large images."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from service.telemetry.metrics import prometheus
+import prometheus_client.core as prometheus
+from prometheus_client.core import Metric
+
 from service.telemetry.metrics.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
 
 
 class DecoderMetrics:
     """`kuiper_image_decoders` and `kuiper_image_decoders_ended_total`."""
 
-    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauge and the counter."""
         yield prometheus.GaugeMetricFamily(
             "kuiper_image_decoders", "processes that decode large images", value=snapshot.has_decoder

@@ -1,19 +1,37 @@
-"""Metrics as text, in either format that Prometheus reads."""
+"""The metrics of one application, as text in either format that Prometheus reads."""
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from math import isnan
+
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+    values,
+)
+from prometheus_client.core import Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.registry import Collector as Source
 
 from service.scheduling.record import CallObserver
 from service.telemetry.metrics.collector import Collector
-from service.telemetry.metrics.collectors import SUMMED
+from service.telemetry.metrics.mirror import Mirror
 from service.telemetry.metrics.snapshot import Snapshot
+from service.telemetry.metrics.triton import triton_families
 
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Media type of Prometheus' own text format."""
+PUBLISH_SECONDS = 5.0
+"""Time between two looks of a process at its state, where several are shown."""
+_HIDDEN = "statistics_"
+"""Begins the names of metrics that only `/stats` and Triton's statistics show."""
 
-    from service.telemetry.metrics.text import ProcessFamilies
+disable_created_metrics()  # type: ignore[no-untyped-call]  # theirs
 
 
 def asks_for_openmetrics(accept: str) -> bool:
@@ -25,27 +43,45 @@ def asks_for_openmetrics(accept: str) -> bool:
 
 
 class Metrics:
-    """The metrics of one application.
+    """The metrics of one application; to be made before anything counts.
 
-    Nothing is counted here: each reading asks the collectors, so that the series of a model end when it is unloaded.
+    One process keeps its counters in memory. Several, each with a number of its own, keep them in the folder
+    `PROMETHEUS_MULTIPROC_DIR`, in files by number: counters of a process that has ended stay, and those of the next one
+    with its number go on. Gauges are told apart by the label `process`.
 
     Args:
-        collectors: the sources of all metrics but those of the process.
+        collectors: show the state of the server.
+        process: number of this process; None where there is one.
+
+    Attributes:
+        registry: where what counts is registered.
+        source: all that was counted, in all processes together.
     """
 
-    def __init__(self, collectors: Iterable[Collector]) -> None:
+    def __init__(self, collectors: Iterable[Collector], process: int | None = None) -> None:
         self._collectors = tuple(collectors)
-
-    @cached_property
-    def _process(self) -> "ProcessFamilies":
-        from service.telemetry.metrics.text import ProcessFamilies  # noqa: PLC0415  # shown later than a start
-
-        return ProcessFamilies()
+        self._python = (
+            ProcessCollector(registry=None),
+            PlatformCollector(registry=None),
+            GCCollector(registry=CollectorRegistry()),  # it takes no None
+        )
+        self.registry = CollectorRegistry()
+        self.source: Source = self.registry
+        self._mirror: Mirror | None = None
+        if process is not None:
+            values.ValueClass = values.MultiProcessValue(lambda: process)  # type: ignore[no-untyped-call]
+            self.source = MultiProcessCollector(None)  # type: ignore[no-untyped-call]
+            self._mirror = Mirror()
 
     @property
     def observers(self) -> list[CallObserver]:
         """The collectors that count something themselves, and therefore get the record of every call."""
         return [collector for collector in self._collectors if isinstance(collector, CallObserver)]
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Show the state of this process to all processes, where there are several."""
+        if self._mirror is not None:
+            self._mirror.take(self._state(snapshot))
 
     def render(self, snapshot: Snapshot, *, wants_openmetrics: bool = False) -> tuple[bytes, str]:
         """Return the metrics in Prometheus' own format or as OpenMetrics, and the format's media type.
@@ -54,21 +90,53 @@ class Metrics:
             snapshot: the server at this moment.
             wants_openmetrics: what `asks_for_openmetrics` says of the request.
         """
-        from service.telemetry.metrics.text import write_families  # noqa: PLC0415  # as above
+        registry = CollectorRegistry()
+        registry.register(_Families(self._families(snapshot)))
+        if wants_openmetrics:
+            text: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs
+            return text, openmetrics.CONTENT_TYPE_LATEST
+        return generate_latest(registry), TEXT_TYPE
 
-        collected = (collector.collect(snapshot) for collector in self._collectors)
-        families = chain(*collected, self._process.collect())
-        return write_families(families, wants_openmetrics)
-
-    def summed(self, snapshot: Snapshot) -> "Iterator[Metric]":
-        """Yield the families that are of all processes together, where there are several."""
+    def _state(self, snapshot: Snapshot) -> Iterator[Metric]:
         for collector in self._collectors:
-            if isinstance(collector, SUMMED):
-                yield from collector.collect(snapshot)
+            yield from collector.collect(snapshot)
+        for collects in self._python:
+            yield from collects.collect()
 
-    def own(self, snapshot: Snapshot) -> "Iterator[Metric]":
-        """Yield the families that are of this process alone."""
-        for collector in self._collectors:
-            if not isinstance(collector, SUMMED):
-                yield from collector.collect(snapshot)
-        yield from self._process.collect()
+    def _families(self, snapshot: Snapshot) -> Iterator[Metric]:
+        """Yield the families that are shown, by name."""
+        self.publish(snapshot)
+        state = self._state(snapshot) if self._mirror is None else ()
+        families = {family.name: family for family in chain(self.source.collect(), state)}
+        shown = [family for name, family in families.items() if not name.startswith(_HIDDEN)]
+        for family in sorted((*shown, *triton_families(families)), key=lambda family: family.name):
+            if self._mirror is not None:
+                _trim(family, snapshot)
+            yield family
+
+
+def _trim(family: Metric, snapshot: Snapshot) -> None:
+    """Drop the series of a family that have ended, as nothing is removed from files; name the process of gauges."""
+    versions = {model.labels for model in snapshot.models}
+    names = {name for name, _ in versions}
+    samples, family.samples = family.samples, []
+    for sample in samples:
+        labels, model = dict(sample.labels), sample.labels.get("model")
+        is_gone = model is not None and (
+            (model, labels["version"]) not in versions if "version" in labels else model not in names
+        )
+        if is_gone or isnan(sample.value):
+            continue
+        if "pid" in labels:
+            labels["process"] = labels.pop("pid")
+        family.samples.append(sample._replace(labels=labels))
+
+
+class _Families(Source):
+    """What a registry of `prometheus_client` asks for the families."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families

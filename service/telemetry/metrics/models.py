@@ -1,45 +1,69 @@
-"""The loaded models: what they are, how many requests wait for them, and which programs were refused."""
+"""The loaded models: what they are, how many requests wait for them, and what came of their programs."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
-from service.telemetry.metrics import prometheus
-from service.telemetry.metrics.families import MODEL_LABELS
-from service.telemetry.metrics.snapshot import Snapshot
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+from service.telemetry.metrics.snapshot import ModelSnapshot, Snapshot
+from service.telemetry.statistics import MODEL_LABELS
+
+_GAUGES: tuple[tuple[str, str, Callable[[ModelSnapshot], int]], ...] = (
+    (
+        "nv_inference_pending_request_count",
+        "requests that wait for the model",
+        lambda model: model.waiting,
+    ),
+    ("kuiper_queue_capacity", "requests that may wait for the model", lambda model: model.queue_size),
+    (
+        "kuiper_program_waiting",
+        "shapes of requests waiting for the compiler or for memory",
+        lambda model: model.compilation.waiting,
+    ),
+    (
+        "kuiper_program_shapes_not_compiled",
+        "shapes of recent requests that were too seldom or too quick in numpy for a program to be compiled",
+        lambda model: model.compilation.not_compiled,
+    ),
+)
+_COUNTERS: tuple[tuple[str, str, Callable[[ModelSnapshot], int]], ...] = (
+    (
+        "kuiper_program_refused",
+        "compiled programs that are not used, because they differ from numpy or the compiler failed",
+        lambda model: model.refused_programs,
+    ),
+    (
+        "kuiper_program_compiled",
+        "programs compiled, at load and in the background",
+        lambda model: model.compilation.compiled,
+    ),
+)
 
 
 class ModelMetrics:
-    """What is loaded: queues, tasks, precisions of layers, refused programs."""
+    """What is loaded: queues, tasks, precisions of layers, programs."""
 
-    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauges and counters of all loaded models."""
-        pending = prometheus.GaugeMetricFamily(
-            "nv_inference_pending_request_count", "requests that wait for the model", labels=MODEL_LABELS
-        )
-        capacity = prometheus.GaugeMetricFamily(
-            "kuiper_queue_capacity", "requests that may wait for the model", labels=MODEL_LABELS
-        )
-        info = prometheus.GaugeMetricFamily(
+        for name, text, value_of in _GAUGES:
+            gauge = GaugeMetricFamily(name, text, labels=MODEL_LABELS)
+            for model in snapshot.models:
+                gauge.add_metric(model.labels, value_of(model))
+            yield gauge
+        for name, text, value_of in _COUNTERS:
+            counter = CounterMetricFamily(name, text, labels=MODEL_LABELS)
+            for model in snapshot.models:
+                counter.add_metric(model.labels, value_of(model))
+            yield counter
+        info = GaugeMetricFamily(
             "kuiper_model_info", "1 for each loaded model", labels=(*MODEL_LABELS, "task")
         )
-        refused = prometheus.CounterMetricFamily(
-            "kuiper_program_refused",
-            "compiled programs that are not used, because they differ from numpy or the compiler failed",
-            labels=MODEL_LABELS,
-        )
-        layers = prometheus.GaugeMetricFamily(
+        layers = GaugeMetricFamily(
             "kuiper_model_layers",
             "operators of the model by the precision that they are computed in",
             labels=(*MODEL_LABELS, "precision"),
         )
         for model in snapshot.models:
-            pending.add_metric(model.labels, model.waiting)
-            capacity.add_metric(model.labels, model.queue_size)
             info.add_metric((*model.labels, model.task), 1)
-            refused.add_metric(model.labels, model.refused_programs)
             for precision, count in model.precisions.items():
                 layers.add_metric((*model.labels, precision), count)
-        yield from (pending, capacity, info, refused, layers)
+        yield from (info, layers)

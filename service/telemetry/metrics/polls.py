@@ -1,19 +1,17 @@
 """What came of looking for changes of models."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from service.telemetry.metrics import prometheus
+import prometheus_client.core as prometheus
+from prometheus_client.core import Metric
+
 from service.telemetry.metrics.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
 
 
 class PollMetrics:
     """`kuiper_polls`, when the last one succeeded, and which changes it led to."""
 
-    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the metrics of the poller, where there is one."""
         status = snapshot.polls
         if status is None:

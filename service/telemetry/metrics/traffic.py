@@ -1,33 +1,35 @@
 """How the versions of a model share the requests that name none, and how their answers differ."""
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
-from service.telemetry.metrics import prometheus
-from service.telemetry.metrics.families import MODEL_LABELS, add_histogram
+from prometheus_client import Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
 from service.telemetry.metrics.snapshot import Snapshot
+from service.telemetry.statistics import MODEL_LABELS
 from service.traffic.model_traffic import ModelTraffic
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+from service.traffic.shadow_statistics import ShadowStatistics, differences_histogram, seconds_histogram
 
 
 class TrafficMetrics:
     """`kuiper_traffic_…` and `kuiper_shadow_…`, of models whose `model.toml` has a `[traffic]` table."""
 
-    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the shares that versions are to get, what they got, and what shadow runs have shown."""
+        shadows = {name: one.shadow for name, one in snapshot.traffic.items() if one.shadow is not None}
         yield from _shares(snapshot.traffic)
-        yield from _shadows(snapshot.traffic)
+        yield from _shadows(shadows)
+        yield _family(seconds_histogram(), (shadow.seconds for shadow in shadows.values()))
+        yield _family(differences_histogram(), (shadow.differences for shadow in shadows.values()))
 
 
-def _shares(models: Mapping[str, ModelTraffic]) -> "Iterator[Metric]":
-    wanted = prometheus.GaugeMetricFamily(
+def _shares(models: Mapping[str, ModelTraffic]) -> Iterator[Metric]:
+    wanted = GaugeMetricFamily(
         "kuiper_traffic_share",
         "part of the requests without a version that a version is to get",
         labels=MODEL_LABELS,
     )
-    requests = prometheus.CounterMetricFamily(
+    requests = CounterMetricFamily(
         "kuiper_traffic_requests",
         "requests without a version that a version was chosen for",
         labels=MODEL_LABELS,
@@ -39,35 +41,28 @@ def _shares(models: Mapping[str, ModelTraffic]) -> "Iterator[Metric]":
     yield from (wanted, requests)
 
 
-def _shadows(models: Mapping[str, ModelTraffic]) -> "Iterator[Metric]":
-    runs = prometheus.CounterMetricFamily(
+def _shadows(shadows: Mapping[str, ShadowStatistics]) -> Iterator[Metric]:
+    runs = CounterMetricFamily(
         "kuiper_shadow_requests",
         "requests that were to be run on another version as well, by what became of them",
         labels=("model", "outcome"),
     )
-    labels = prometheus.CounterMetricFamily(
+    labels = CounterMetricFamily(
         "kuiper_shadow_label_differences",
         "items whose most probable label is another one on the shadow version",
         labels=("model",),
     )
-    seconds = prometheus.HistogramMetricFamily(
-        "kuiper_shadow_compute_seconds",
-        "seconds of the runs that were compared, on either side",
-        labels=MODEL_LABELS,
-    )
-    differences = prometheus.HistogramMetricFamily(
-        "kuiper_shadow_difference",
-        "largest difference of outputs, relative to the largest value that was answered; infinite ones as 1e6",
-        labels=("model",),
-    )
-    for name, traffic in models.items():
-        shadow = traffic.shadow
-        if shadow is None:
-            continue
+    for name, shadow in shadows.items():
         for outcome, count in shadow.outcomes.items():
             runs.add_metric((name, outcome.value), count)
-        for version, histogram in list(shadow.seconds.items()):
-            add_histogram(seconds, (name, version), histogram)
         labels.add_metric((name,), shadow.labels)
-        add_histogram(differences, (name,), shadow.differences)
-    yield from (runs, labels, seconds, differences)
+    yield from (runs, labels)
+
+
+def _family(name: Histogram, histograms: Iterable[Histogram]) -> Metric:
+    """Return the samples of histograms as one family."""
+    (family,) = name.collect()
+    family.samples = [
+        sample for histogram in histograms for one in histogram.collect() for sample in one.samples
+    ]
+    return family

@@ -1,19 +1,17 @@
 """The worker threads, and those for heavy requests."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from service.telemetry.metrics import prometheus
+import prometheus_client.core as prometheus
+from prometheus_client.core import Metric
+
 from service.telemetry.metrics.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
 
 
 class WorkerMetrics:
     """`kuiper_workers` and `kuiper_heavy_workers`, and how many of each are busy."""
 
-    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauges."""
         yield prometheus.GaugeMetricFamily(
             "kuiper_workers", "threads that run models", value=snapshot.workers

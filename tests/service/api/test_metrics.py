@@ -11,7 +11,7 @@ from engine import RunResult, RuntimeGraph
 from service.app import create_app
 from service.config.settings import Settings
 from service.services import services_of
-from service.telemetry.http_durations import OTHER_METHOD
+from service.telemetry.http_request_log import OTHER_METHOD
 from service.telemetry.metrics import take_snapshot
 from tests.service.telemetry.trace_events import check_trace_events
 
@@ -179,13 +179,10 @@ async def test_requests_that_never_become_calls_are_counted(
 
 async def test_snapshot_shows_all_loaded_models(app: FastAPI, client: AsyncClient) -> None:
     services = services_of(app)
-    telemetry = services.telemetry
     snapshot = take_snapshot(
         services.loaded or (),
         services.scheduler,
         services.settings,
-        telemetry.statistics,
-        telemetry.http_durations,
     )
     assert (snapshot.workers, snapshot.busy_workers) == (1, 0)
     assert [model.name for model in snapshot.models] == ["digit", "pair", "vector"]

@@ -2,6 +2,7 @@ import asyncio
 import logging
 import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -15,14 +16,14 @@ pytestmark = [
 
 
 async def test_server_ends_in_words_where_the_system_starts_no_process(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     async def refuse(*command: str, **options: object) -> None:
         raise BlockingIOError("Resource temporarily unavailable")
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
     with socket.socket() as listening, caplog.at_level(logging.ERROR):
-        assert await Supervisor(2, "", [listening]).run() == START_FAILED
+        assert await Supervisor(2, "", [listening], str(tmp_path)).run() == START_FAILED
     assert [record.message for record in caplog.records] == [
         "no process can be started: Resource temporarily unavailable"
     ]

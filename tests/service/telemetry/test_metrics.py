@@ -10,10 +10,11 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from engine import Compilation, Precision
 from service.config.model_config import ModelConfig
+from service.context import RequestContext
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.record import CallRecord, CallStatus
 from service.scheduling.scheduler import Scheduler
-from service.telemetry.http_durations import HttpDurations
+from service.telemetry.http_request_log import HttpRequestLog
 from service.telemetry.metrics import (
     COLLECTORS,
     Metrics,
@@ -64,19 +65,24 @@ class Server:
 
     def __init__(self, *models: LoadedModel) -> None:
         self.models = list(models)
-        self.statistics = InferenceStatistics(clock=lambda: START + 30 * MS)
-        self.http_durations = HttpDurations()
         self.metrics = Metrics(make_collectors())
+        self.statistics = InferenceStatistics(self.metrics.registry, clock=lambda: START + 30 * MS)
+        self.http_request_log = HttpRequestLog(self.metrics.registry)
 
     def observe(self, *records: CallRecord) -> None:
         for record in records:
             for observer in (self.statistics, *self.metrics.observers):
                 observer.observe(record)
 
+    def answer(self, method: str, route: str | None, status: int, seconds: float) -> None:
+        context = cast(RequestContext, SimpleNamespace(elapsed=lambda: seconds, model=None))
+        self.http_request_log.record(context, method, route, "/what/a/client/typed", status)
+
     def render(self, accept: str = "") -> tuple[bytes, str]:
         scheduler = cast(Scheduler, BusyScheduler())
         settings = settings_of(workers=2)
-        snapshot = take_snapshot(self.models, scheduler, settings, self.statistics, self.http_durations)
+        snapshot = take_snapshot(self.models, scheduler, settings)
+        self.statistics.keep({model.labels for model in snapshot.models})
         return self.metrics.render(snapshot, wants_openmetrics=asks_for_openmetrics(accept))
 
     def text(self, accept: str = "") -> str:
@@ -159,7 +165,7 @@ def test_state_of_the_server_is_read_when_it_is_asked_for() -> None:
 
 def test_http_requests_have_opentelemetrys_labels() -> None:
     server = Server()
-    server.http_durations.observe("GET", "/models/{name}", 200, 0.06)
+    server.answer("GET", "/models/{name}", 200, 0.06)
     labels = {
         "http_request_method": "GET",
         "http_route": "/models/{name}",
@@ -170,6 +176,16 @@ def test_http_requests_have_opentelemetrys_labels() -> None:
     assert samples[labelled(f"{name}_bucket", le="0.05", **labels)] == 0
     assert samples[labelled(f"{name}_bucket", le="0.075", **labels)] == 1
     assert samples[labelled(f"{name}_count", **labels)] == 1
+
+
+def test_what_clients_type_makes_no_series() -> None:
+    server = Server()
+    for method in ("BREW", "get", "SPILL"):
+        server.answer(method, None, 404, 0.1)
+    counted = [labels for name, labels in server.samples() if name.endswith("_duration_seconds_count")]
+    assert counted == [
+        (("http_request_method", "_OTHER"), ("http_response_status_code", "404"), ("http_route", ""))
+    ]
 
 
 def test_series_of_models_that_are_gone_vanish() -> None:
@@ -222,7 +238,7 @@ def test_format_is_as_the_request_asks(accept: str, media_type: str) -> None:
 def test_both_formats_are_sound_and_keep_the_names(accept: str, parse: Callable[..., object]) -> None:
     server = Server(DIGITS)
     server.observe(make_record(trace=make_trace()), make_record(CallStatus.OTHER))
-    server.http_durations.observe("GET", None, 404, 0.06)
+    server.answer("GET", None, 404, 0.06)
     families = {family.name: family for family in parse(server.text(accept))}  # type: ignore[attr-defined]
     assert {sample.name for sample in families["nv_inference_count"].samples} == {"nv_inference_count"}
     assert families["kuiper_layer_seconds"].type == "histogram"

@@ -1,74 +1,28 @@
 """What processes count apart, and what any of them shows."""
 
-import os
-from collections.abc import Iterator, Sequence
-from time import monotonic
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
 
 import pytest
+from prometheus_client import multiprocess, values
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.processes.counter_memory import CounterMemory, make_counter_memory
-from service.telemetry.http_durations import HttpDurations
-from service.telemetry.metrics import Metrics, processes
-from service.telemetry.metrics.processes import ProcessMetrics
-from service.telemetry.process_statistics import Counters, ProcessHttpDurations, ProcessStatistics
+from service.telemetry.http_request_log import HttpRequestLog
+from service.telemetry.metrics import Metrics, Snapshot
 from service.telemetry.statistics import InferenceStatistics
 from tests.service.telemetry.records import make_record, make_trace, shifted
 
-
-@pytest.fixture
-def descriptors() -> Iterator[list[int]]:
-    made = [make_counter_memory() for _ in range(3)]
-    yield made
-    for descriptor in made:
-        os.close(descriptor)
+NOTHING = cast(Snapshot, type("Nothing", (), {"models": ()}))
 
 
-def counters(descriptors: Sequence[int], number: int) -> Counters:
-    """Return the memories as the process of a slot maps them."""
-    return Counters([CounterMemory(descriptor) for descriptor in descriptors], number)
-
-
-def test_statistics_are_those_of_one_process_that_did_all(descriptors: list[int]) -> None:
-    alone = InferenceStatistics(clock=lambda: 10**9)
-    apart = [ProcessStatistics(counters(descriptors, number), clock=lambda: 10**9) for number in (0, 1)]
-    for number in range(20):
-        trace = make_trace() if number % 4 == 0 else None
-        one = make_record(batch_size=1 + number % 3, items=1, timestamps=shifted(number), trace=trace)
-        alone.observe(one)
-        apart[number % 2].observe(one)
-        if number == 9:  # another process takes over the slot of one that was killed
-            apart[1] = ProcessStatistics(counters(descriptors, 1), clock=lambda: 10**9)
-    expected = alone.of("digits", "1")
-    for process in apart:
-        found = process.of("digits", "1")
-        for name in (
-            "success",
-            "queue",
-            "compute_infer",
-            "failures",
-            "batches",
-            "execution_count",
-            "inference_count",
-        ):
-            assert getattr(found, name) == getattr(expected, name), name
-        assert found.request_seconds.numbers() == pytest.approx(expected.request_seconds.numbers())
-        assert {kind: one.counts() for kind, one in found.layer_seconds.items()} == {
-            kind: one.counts() for kind, one in expected.layer_seconds.items()
-        }
-
-
-def test_http_requests_are_added_up(descriptors: list[int]) -> None:
-    alone = HttpDurations()
-    apart = [ProcessHttpDurations(counters(descriptors, number)) for number in (0, 2)]
-    for number in range(10):
-        for durations in (alone, apart[number % 2]):
-            durations.observe("POST", "/infer", 200 + number % 3, 0.25)
-    for process in apart:
-        assert {endpoint: one.numbers() for endpoint, one in process.series()} == {
-            endpoint: one.numbers() for endpoint, one in alone.series()
-        }
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder that the processes share."""
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    monkeypatch.setattr(values, "ValueClass", values.ValueClass)
+    return tmp_path
 
 
 class Counted:
@@ -76,45 +30,104 @@ class Counted:
 
     def __init__(self) -> None:
         self.count = self.level = 0
+        self.has_level = True
 
     def collect(self, snapshot: object) -> Iterator[Metric]:
         del snapshot
         counter = CounterMetricFamily("made", "things", labels=("kind",))
         counter.add_metric(("a",), self.count)
         yield counter
-        yield GaugeMetricFamily("level", "of something", value=self.level)
+        level = GaugeMetricFamily("level", "of something", labels=("of",))
+        if self.has_level:
+            level.add_metric(("it",), self.level)
+        yield level
 
 
-def read(process: ProcessMetrics) -> dict[str, float]:
-    text, _ = process.render(None)  # type: ignore[arg-type]  # no collector here looks at it
-    return {
-        sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(text.decode())
-        for sample in family.samples
-        if sample.name in ("made_total", "level")
-    }
+class Process:
+    """One of several, all of which are this one here: whichever acts is the one whose files are written."""
+
+    def __init__(self, number: int) -> None:
+        self.state = Counted()
+        self.metrics = Metrics([self.state], number)
+        self.values = values.ValueClass
+        self.statistics = InferenceStatistics(self.metrics.registry, self.metrics.source, clock=lambda: 10**9)
+
+    def act(self) -> "Process":
+        values.ValueClass = self.values
+        return self
+
+    def read(self) -> dict[str, float]:
+        text, _ = self.act().metrics.render(NOTHING)
+        return {
+            sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(text.decode())
+            for sample in family.samples
+            if sample.name in ("made_total", "level")
+        }
 
 
-def test_counters_are_added_up_and_gauges_told_apart(descriptors: list[int]) -> None:
-    sources = [Counted(), Counted()]
-    apart = [
-        ProcessMetrics(Metrics([source]), counters(descriptors, number))
-        for number, source in enumerate(sources)
-    ]
-    sources[0].count, sources[0].level, sources[1].count, sources[1].level = 3, 30, 4, 40
-    apart[1].publish(None)  # type: ignore[arg-type]
-    assert read(apart[0]) == {"made_total a": 7, "level 0": 30, "level 1": 40}
-    later = monotonic() + 60
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "monotonic", lambda: later)
-        assert read(apart[0]) == {"made_total a": 7, "level 0": 30}, "gauges of a killed process expire"
-    apart[0].publish(None)  # type: ignore[arg-type]
-    apart[1].publish(None, is_last=True)  # type: ignore[arg-type]
-    assert read(apart[0]) == {"made_total a": 7, "level 0": 30}, (
+def test_statistics_are_those_of_one_process_that_did_all() -> None:
+    processes = [Process(0), Process(1)]
+    alone_metrics = Metrics([])
+    values_alone = values.MutexValue
+    alone = InferenceStatistics(alone_metrics.registry, clock=lambda: 10**9)
+    for number in range(20):
+        trace = make_trace() if number % 4 == 0 else None
+        one = make_record(batch_size=1 + number % 3, items=1, timestamps=shifted(number), trace=trace)
+        values.ValueClass = values_alone
+        alone.observe(one)
+        processes[number % 2].act().statistics.observe(one)
+        if number == 9:  # another process takes over the number of one that was killed
+            processes[1] = Process(1)
+    (expected,) = alone.read([("digits", "1")])
+    for process in processes:
+        (found,) = process.act().statistics.read([("digits", "1")])
+        for name in ("success", "queue", "compute_infer", "failures", "batches", "request_counts"):
+            assert getattr(found, name) == getattr(expected, name), name
+        assert (found.execution_count, found.inference_count) == (20, 20)
+        layers = "kuiper_layer_seconds_bucket"
+        assert found.samples[layers] == expected.samples[layers]
+
+
+def test_series_of_models_that_are_gone_vanish() -> None:
+    process = Process(0)
+    process.statistics.observe(make_record())
+    text, _ = process.metrics.render(NOTHING)
+    assert "digits" not in text.decode()
+    assert process.statistics.read([("digits", "1")])[0].success.count == 1, "it may be loaded again"
+
+
+def test_http_requests_are_added_up() -> None:
+    first, second = Process(0), Process(2)
+    labels = {"http_request_method": "POST", "http_route": "/infer", "http_response_status_code": "200"}
+    logs = [(process, HttpRequestLog(process.metrics.registry)) for process in (first, second)]
+    for process, log in logs * 3:
+        process.act()
+        log._durations.labels(*labels.values()).observe(0.25)
+    for process in (first, second):
+        counts = [
+            sample.value
+            for family in process.metrics.source.collect()
+            for sample in family.samples
+            if sample.name.endswith("_count") and sample.labels == labels
+        ]
+        assert counts == [6]
+
+
+def test_counters_are_added_up_and_gauges_told_apart(folder: Path) -> None:
+    first, second = Process(0), Process(1)
+    first.state.count, first.state.level, second.state.count, second.state.level = 3, 30, 4, 40
+    second.act().metrics.publish(NOTHING)
+    assert first.read() == {"made_total a": 7, "level it 0": 30, "level it 1": 40}
+    first.state.count += 1
+    first.state.has_level = False
+    assert first.read() == {"made_total a": 8, "level it 1": 40}, "a series that has ended is not shown"
+    multiprocess.mark_process_dead(1, str(folder))  # type: ignore[no-untyped-call]
+    first.state.has_level = True
+    assert first.read() == {"made_total a": 8, "level it 0": 30}, (
         "of a process that is gone only counts are left"
     )
-    successor = Counted()
-    apart[1] = ProcessMetrics(Metrics([successor]), counters(descriptors, 1))
-    assert read(apart[0])["made_total a"] == 7
-    successor.count = 2
-    assert read(apart[1]) == {"made_total a": 9, "level 0": 30, "level 1": 0}
+    successor = Process(1)
+    assert first.read()["made_total a"] == 8
+    successor.state.count = 2
+    assert successor.read() == {"made_total a": 10, "level it 0": 30, "level it 1": 0}

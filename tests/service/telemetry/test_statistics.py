@@ -1,16 +1,38 @@
 import time
 from dataclasses import replace
 
+from prometheus_client import CollectorRegistry
+
+from service.histogram import REQUEST_SECONDS
 from service.scheduling.record import CallRecord, CallStatus, Timestamps
-from service.telemetry.statistics import MAX_BATCH_SIZES, Duration, InferenceStatistics, ModelStatistics
+from service.telemetry.model_statistics import Duration, ModelStatistics
+from service.telemetry.statistics import MAX_BATCH_SIZES, InferenceStatistics
 from tests.service.telemetry.records import MS, START, TIMESTAMPS, make_record, make_trace
 
 
-def observed(*records: CallRecord) -> ModelStatistics:
-    statistics = InferenceStatistics(clock=lambda: START + 30 * MS)
+def counting(registry: CollectorRegistry, *records: CallRecord) -> InferenceStatistics:
+    statistics = InferenceStatistics(registry, clock=lambda: START + 30 * MS)
     for record in records:
         statistics.observe(record)
-    return statistics.of("digits", "1")
+    return statistics
+
+
+def observed(*records: CallRecord) -> ModelStatistics:
+    (statistics,) = counting(CollectorRegistry(), *records).read([("digits", "1")])
+    return statistics
+
+
+def histogram(name: str, *records: CallRecord, **labels: str) -> tuple[float | None, float | None]:
+    """Return how many values a histogram of the model has counted, and their sum."""
+    registry = CollectorRegistry()
+    counting(registry, *records)
+    labels = {"model": "digits", "version": "1", **labels}
+    count, total = (registry.get_sample_value(f"{name}_{part}", labels) for part in ("count", "sum"))
+    return count, None if total is None else round(total, 9)
+
+
+def successes(statistics: InferenceStatistics, *versions: str) -> list[int]:
+    return [one.success.count for one in statistics.read([("digits", version) for version in versions])]
 
 
 def test_answered_request_counts_each_of_its_parts() -> None:
@@ -21,15 +43,20 @@ def test_answered_request_counts_each_of_its_parts() -> None:
     assert counted.compute_infer == Duration(1, 10 * MS)
     assert counted.compute_output == Duration(1, 3 * MS)
     assert (counted.inference_count, counted.execution_count) == (1, 1)
-    nothing = (counted.fail, counted.cache_hit, counted.cache_miss)
-    assert nothing == (Duration(), Duration(), Duration())
+    assert counted.fail == Duration()
 
 
 def test_histograms_count_the_same_in_seconds() -> None:
-    counted = observed(make_record(), make_record(CallStatus.BACKEND))
-    histograms = (counted.request_seconds, counted.queue_seconds, counted.compute_seconds)
-    assert [histogram.count for histogram in histograms] == [1, 1, 1]
-    assert [round(histogram.total, 9) for histogram in histograms] == [0.02, 0.004, 0.01]
+    records = make_record(), make_record(CallStatus.BACKEND)
+    names = ("kuiper_request_seconds", "kuiper_queue_seconds", "kuiper_compute_seconds")
+    assert [histogram(name, *records) for name in names] == [(1, 0.02), (1, 0.004), (1, 0.01)]
+
+
+def test_requests_are_counted_between_the_bounds_of_their_times() -> None:
+    counts = observed(make_record()).request_counts
+    expected = [0] * (len(REQUEST_SECONDS) + 1)
+    expected[REQUEST_SECONDS.index(0.025)] = 1
+    assert counts == expected
 
 
 def test_batch_is_one_run_of_several_requests() -> None:
@@ -45,22 +72,21 @@ def test_batch_is_one_run_of_several_requests() -> None:
     assert batch.compute_input == Duration(1, 2 * MS)
     assert batch.compute_infer == Duration(1, 10 * MS)
     assert batch.compute_output == Duration(1, 3 * MS)
-    assert (counted.batch_sizes.count, counted.batch_sizes.total) == (1, 6)
+    assert histogram("kuiper_batch_size", leader, follower) == (1, 6)
 
 
 def test_observed_runs_are_in_no_figure_of_those_that_serve() -> None:
     """Each part of an observed request takes what it takes because it was observed."""
     trace = make_trace()
-    counted = observed(make_record(is_observed=True, trace=trace), make_record(trace=trace))
-    plain = observed(make_record(trace=trace))
-    assert (counted.observed_seconds.count, round(counted.observed_seconds.total, 9)) == (1, 0.02)
+    records = make_record(is_observed=True, trace=trace), make_record(trace=trace)
+    counted, plain = observed(*records), observed(make_record(trace=trace))
+    assert counted.observed == 1
+    assert histogram("kuiper_observed_request_seconds", *records) == (1, 0.02)
     for figure in ("success", "queue", "compute_infer", "inference_count", "execution_count", "batches"):
         assert getattr(counted, figure) == getattr(plain, figure)
-    for figure in ("request_seconds", "queue_seconds", "compute_seconds", "batch_sizes"):
-        assert getattr(counted, figure).count == 1
-    assert counted.layer_seconds["nn.Conv2d"].count == 2
+    assert histogram("kuiper_layer_seconds", *records, type="nn.Conv2d")[0] == 2
     failed = observed(make_record(CallStatus.BACKEND, is_observed=True))
-    assert (failed.failures[CallStatus.BACKEND], failed.fail.count, failed.execution_count) == (1, 1, 0)
+    assert (failed.failures["BACKEND"], failed.fail.count, failed.execution_count) == (1, 1, 0)
 
 
 def test_failures_count_by_reason_until_now() -> None:
@@ -69,12 +95,7 @@ def test_failures_count_by_reason_until_now() -> None:
     )
     counted = observed(rejected, make_record(CallStatus.BACKEND, leads_run=False))
     assert counted.fail == Duration(2, 60 * MS)
-    assert counted.failures == {
-        CallStatus.REJECTED: 1,
-        CallStatus.CANCELED: 0,
-        CallStatus.BACKEND: 1,
-        CallStatus.OTHER: 0,
-    }
+    assert counted.failures == {"REJECTED": 1, "CANCELED": 0, "BACKEND": 1, "OTHER": 0}
     assert (counted.success, counted.inference_count, counted.execution_count) == (Duration(), 0, 0)
     assert counted.last_inference == 0
 
@@ -101,28 +122,35 @@ def test_last_inference_is_in_milliseconds_since_the_epoch() -> None:
 def test_layers_count_by_type_once_a_run() -> None:
     leader = make_record(trace=make_trace(), batch_size=2)
     follower = make_record(trace=make_trace(), batch_size=2, leads_run=False)
-    layers = observed(leader, follower).layer_seconds
-    assert {name: layer.count for name, layer in layers.items()} == {"nn.Conv2d": 2, "nn.ReLU": 1}
-    assert round(layers["nn.Conv2d"].total, 9) == 0.009
+    layers = [
+        histogram("kuiper_layer_seconds", leader, follower, type=kind) for kind in ("nn.Conv2d", "nn.ReLU")
+    ]
+    assert layers == [(2, 0.009), (1, 2e-5)]
 
 
 def test_versions_are_counted_apart_and_unknown_ones_are_zero() -> None:
-    statistics = InferenceStatistics()
-    for version in ("1", "2", "2"):
-        statistics.observe(make_record(model="digits", version=version))
-    counts = [statistics.of("digits", version).success.count for version in ("1", "2", "3")]
-    assert counts == [1, 2, 0]
-    assert len(statistics) == 2
+    statistics = counting(
+        CollectorRegistry(), *(make_record(model="digits", version=version) for version in ("1", "2", "2"))
+    )
+    assert successes(statistics, "1", "2", "3") == [1, 2, 0]
 
 
 def test_models_that_are_gone_are_forgotten_and_reloaded_ones_are_not() -> None:
-    statistics = InferenceStatistics()
-    for version in ("1", "2"):
-        statistics.observe(make_record(model="digits", version=version))
+    registry = CollectorRegistry()
+    trace = make_trace()
+    statistics = counting(
+        registry, *(make_record(model="digits", version=version, trace=trace) for version in ("1", "2"))
+    )
     statistics.keep({("digits", "2"), ("other", "1")})
+    versions = {
+        (sample.labels["model"], sample.labels["version"])
+        for family in registry.collect()
+        for sample in family.samples
+    }
+    assert versions == {("digits", "2"), ("other", "1")}
     statistics.observe(make_record(model="digits", version="2"))
-    assert [statistics.of("digits", version).success.count for version in ("1", "2")] == [0, 2]
-    assert len(statistics) == 1
+    assert len(statistics) == 2
+    assert successes(statistics, "1", "2") == [0, 2]
 
 
 def test_clients_cannot_make_batch_sizes_grow_for_ever() -> None:
