@@ -12,7 +12,7 @@ class WorkerLoad:
 
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauge."""
-        load = snapshot.busy_workers / snapshot.workers
+        load = snapshot.scheduler.busy_workers() / snapshot.settings.worker_count
         yield GaugeMetricFamily("kuiper_worker_load", "share of the workers that run a model now", value=load)
 
 

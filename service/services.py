@@ -26,7 +26,7 @@ from service.scheduling.refusals import not_ready, shutting_down
 from service.scheduling.scheduler import Scheduler
 from service.scheduling.shared_results import SharedResults
 from service.stores.poller import Poller
-from service.telemetry.metrics import Snapshot, take_snapshot
+from service.telemetry.metrics import Snapshot
 from service.telemetry.telemetry import Telemetry
 from service.traffic.traffic import Traffic
 
@@ -151,14 +151,14 @@ class Services:
         Statistics of models that are no longer loaded are dropped, so that their series end.
         """
         entries = self.loaded.entries if self.loaded is not None else ()
-        snapshot = take_snapshot(
-            self.loaded or (),
+        snapshot = Snapshot(
+            list(self.loaded or ()),
             self.scheduler,
             self.settings,
             self.traffic.of_all(entries),
             None if self.poller is None else self.poller.status,
         )
-        self.telemetry.statistics.keep({model.labels for model in snapshot.models})
+        self.telemetry.statistics.keep(snapshot.identities)
         return snapshot
 
     def check_ready(self) -> None:

@@ -1,15 +1,13 @@
 """The statistics of one version of a model, as they are read from the metrics."""
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
-Identity = tuple[str, str]
-"""Name and version of a model."""
 Samples = Mapping[str, Mapping[tuple[str, ...], float]]
 """Name of a sample -> values of its labels but model and version, in the order of the labels' names -> its value."""
 
-_TOTAL = ()
+_STAGES = ("input", "infer", "output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,99 +34,75 @@ class ModelStatistics:
     Attributes:
         name: name of the model.
         version: its version.
-        samples: those of its series.
+        last_inference: when its last run ended, in milliseconds since the epoch; 0 where it never ran.
+        inference_count: items (rows) of answered requests.
+        execution_count: runs; a batch is one.
+        success: times of answered requests.
+        fail: times of other requests.
+        queue: times that answered requests waited.
+        compute_input: times that decoding them took.
+        compute_infer: times of their runs.
+        compute_output: times that encoding their answers took.
+        failures: reason -> number of requests that were not answered.
+        observed: answered requests whose run was observed.
+        request_counts: answered requests by time: up to each of `REQUEST_SECONDS` and above the one before, and above
+            the last.
+        batches: batch size -> statistics of its runs, smallest first.
     """
 
     name: str
     version: str
-    samples: Samples
+    last_inference: int
+    inference_count: int
+    execution_count: int
+    success: Duration
+    fail: Duration
+    queue: Duration
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+    failures: dict[str, int]
+    observed: int
+    request_counts: list[int]
+    batches: dict[int, BatchStatistics]
 
-    @property
-    def last_inference(self) -> int:
-        """When its last run ended, in milliseconds since the epoch; 0 where it never ran."""
-        return int(self._value("statistics_last_run") * 1e3)
 
-    @property
-    def inference_count(self) -> int:
-        """Items (rows) of answered requests."""
-        return int(self._value("statistics_items_total"))
+def read_statistics(name: str, version: str, samples: Samples) -> ModelStatistics:
+    """Return the statistics of one version of a model from the samples of its series."""
 
-    @property
-    def execution_count(self) -> int:
-        """Runs; a batch is one."""
-        return int(self._value("kuiper_batch_size_count"))
+    def value(of: str, *labels: str) -> float:
+        return samples.get(of, {}).get(labels, 0.0)
 
-    @property
-    def success(self) -> Duration:
-        """Times of answered requests."""
-        return self._duration("kuiper_request_seconds_sum")
+    def duration(count: str, seconds: str, *labels: str) -> Duration:
+        return Duration(int(value(count, *labels)), round(value(seconds, *labels) * 1e9))
 
-    @property
-    def fail(self) -> Duration:
-        """Times of other requests."""
-        return _duration(
-            self._value("statistics_failed_seconds_count"), self._value("statistics_failed_seconds_sum")
-        )
-
-    @property
-    def queue(self) -> Duration:
-        """Times that answered requests waited."""
-        return self._duration("kuiper_queue_seconds_sum")
-
-    @property
-    def compute_input(self) -> Duration:
-        """Times that decoding them took."""
-        return self._duration("statistics_input_seconds_total")
-
-    @property
-    def compute_infer(self) -> Duration:
-        """Times of their runs."""
-        return self._duration("kuiper_compute_seconds_sum")
-
-    @property
-    def compute_output(self) -> Duration:
-        """Times that encoding their answers took."""
-        return self._duration("statistics_output_seconds_total")
-
-    @property
-    def failures(self) -> dict[str, int]:
-        """Reason -> number of requests that were not answered."""
-        counts = self.samples.get("statistics_failures_total", {})
-        return {reason: int(count) for (reason,), count in counts.items()}
-
-    @property
-    def observed(self) -> int:
-        """Answered requests whose run was observed."""
-        return int(self._value("kuiper_observed_request_seconds_count"))
-
-    @property
-    def request_counts(self) -> list[int]:
-        """Answered requests by time: up to each of `REQUEST_SECONDS` and above the one before, and above the last."""
-        buckets = self.samples.get("kuiper_request_seconds_bucket", {})
-        counts = [0, *(int(count) for _, count in sorted(buckets.items(), key=lambda one: float(one[0][0])))]
-        return [count - before for before, count in itertools.pairwise(counts)]
-
-    @property
-    def batches(self) -> dict[int, BatchStatistics]:
-        """Batch size -> statistics of its runs, smallest first."""
-        counts = self.samples.get("statistics_run_seconds_count", {})
-        sums = self.samples.get("statistics_run_seconds_sum", {})
-        return {
-            size: BatchStatistics(
-                *(
-                    _duration(counts.get((str(size), stage), 0), sums.get((str(size), stage), 0))
-                    for stage in ("input", "infer", "output")
-                )
+    answered, run = "kuiper_request_seconds_count", "statistics_run_seconds"
+    buckets = samples["kuiper_request_seconds_bucket"].items()
+    sizes = sorted({int(size) for size, _ in samples.get(f"{run}_count", {})})
+    return ModelStatistics(
+        name,
+        version,
+        last_inference=int(value("statistics_last_run") * 1e3),
+        inference_count=int(value("statistics_items_total")),
+        execution_count=int(value("kuiper_batch_size_count")),
+        success=duration(answered, "kuiper_request_seconds_sum"),
+        fail=duration("statistics_failed_seconds_count", "statistics_failed_seconds_sum"),
+        queue=duration(answered, "kuiper_queue_seconds_sum"),
+        compute_input=duration(answered, "statistics_input_seconds_total"),
+        compute_infer=duration(answered, "kuiper_compute_seconds_sum"),
+        compute_output=duration(answered, "statistics_output_seconds_total"),
+        failures={reason: int(count) for (reason,), count in samples["statistics_failures_total"].items()},
+        observed=int(value("kuiper_observed_request_seconds_count")),
+        request_counts=[
+            int(count - before)
+            for before, count in pairwise(
+                [0.0, *(count for _, count in sorted((float(le), count) for (le,), count in buckets))]
             )
-            for size in sorted({int(size) for size, _ in counts})
-        }
-
-    def _duration(self, name: str) -> Duration:
-        return _duration(self._value("kuiper_request_seconds_count"), self._value(name))
-
-    def _value(self, name: str) -> float:
-        return self.samples.get(name, {}).get(_TOTAL, 0.0)
-
-
-def _duration(count: float, seconds: float) -> Duration:
-    return Duration(int(count), round(seconds * 1e9))
+        ],
+        batches={
+            size: BatchStatistics(
+                *(duration(f"{run}_count", f"{run}_sum", str(size), stage) for stage in _STAGES)
+            )
+            for size in sizes
+        },
+    )

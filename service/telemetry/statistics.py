@@ -15,8 +15,10 @@ from prometheus_client.registry import Collector
 
 from service.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS
 from service.scheduling.record import CallRecord, CallStatus
-from service.telemetry.model_statistics import Identity, ModelStatistics
+from service.telemetry.model_statistics import ModelStatistics, read_statistics
 
+Identity = tuple[str, str]
+"""Name and version of a model."""
 MODEL_LABELS = ("model", "version")
 """Labels of every series that belongs to a version of a model."""
 MAX_BATCH_SIZES = 256
@@ -65,7 +67,7 @@ class InferenceStatistics:
                 if model is not None:
                     rest = tuple(labels[name] for name in sorted(labels) if name not in MODEL_LABELS)
                     model.setdefault(sample.name, {})[rest] = sample.value
-        return [ModelStatistics(*identity, samples) for identity, samples in found.items()]
+        return [read_statistics(*identity, samples) for identity, samples in found.items()]
 
     def keep(self, loaded: Collection[Identity]) -> None:
         """Begin the series of loaded models, and end those of all others. Those of a model that was reloaded go on."""
@@ -149,14 +151,19 @@ class _Model:
     def __init__(self, metrics: _Metrics, identity: Identity) -> None:
         self._metrics = metrics
         self._identity = identity
-        self._request = metrics.request.labels(*identity)
-        self._queue = metrics.queue.labels(*identity)
-        self._compute = metrics.compute.labels(*identity)
-        self._observed = metrics.observed.labels(*identity)
-        self._batch_size = metrics.batch_size.labels(*identity)
-        self._items = metrics.items.labels(*identity)
-        self._input = metrics.input.labels(*identity)
-        self._output = metrics.output.labels(*identity)
+        self._request, self._queue, self._compute, self._observed, self._batch_size = (
+            histogram.labels(*identity)
+            for histogram in (
+                metrics.request,
+                metrics.queue,
+                metrics.compute,
+                metrics.observed,
+                metrics.batch_size,
+            )
+        )
+        self._items, self._input, self._output = (
+            counter.labels(*identity) for counter in (metrics.items, metrics.input, metrics.output)
+        )
         self._failed = metrics.failed.labels(*identity)
         self._last_run = metrics.last_run.labels(*identity)
         self._failures: Mapping[CallStatus, Counter] = {

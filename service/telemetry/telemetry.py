@@ -1,10 +1,7 @@
 """The parts of an application's telemetry, in one place."""
 
-from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from typing import Protocol
-
-from starlette.types import ASGIApp
+from typing import TYPE_CHECKING
 
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
@@ -15,25 +12,8 @@ from service.telemetry.recent_runs import RECENT_TRACES, RecentRuns
 from service.telemetry.rpc_log import RpcLog
 from service.telemetry.statistics import InferenceStatistics
 
-
-class OpenSpan(Protocol):
-    """A span that is the current one."""
-
-    def end(self, status: str) -> None:
-        """End it, with the name of the status code of its call."""
-
-
-class SpanObserver(CallObserver, Protocol):
-    """Sends OpenTelemetry spans; its module is imported only where the settings ask for spans."""
-
-    def around(self, app: ASGIApp, ignored_paths: Set[str]) -> ASGIApp:
-        """Return a middleware that gives every request a span, except for requests to the ignored paths."""
-
-    def begin_call(self, method: str, headers: Mapping[bytes, bytes] | None) -> OpenSpan:
-        """Begin the span of a call by gRPC with that metadata; without, of one request of a stream."""
-
-    def close(self) -> None:
-        """Send the spans that are left."""
+if TYPE_CHECKING:
+    from service.telemetry.spans import OpenTelemetrySpans
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +34,7 @@ class Telemetry:
     rpc_log: RpcLog
     metrics: Metrics
     recent: RecentRuns
-    spans: SpanObserver | None
+    spans: "OpenTelemetrySpans | None"
 
     @property
     def observers(self) -> list[CallObserver]:
@@ -90,7 +70,7 @@ def make_telemetry(settings: Settings, process: int | None = None) -> Telemetry:
     )
 
 
-def _make_spans(settings: Settings) -> SpanObserver:
+def _make_spans(settings: Settings) -> "OpenTelemetrySpans":
     try:
         from service.telemetry.spans import make_spans  # noqa: PLC0415  # off means not even imported
     except ModuleNotFoundError as error:

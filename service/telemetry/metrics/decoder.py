@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import prometheus_client.core as prometheus
 from prometheus_client.core import Metric
 
+from service.images.decoder import DECODER
 from service.telemetry.metrics.snapshot import Snapshot
 
 
@@ -14,13 +15,13 @@ class DecoderMetrics:
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauge and the counter."""
         yield prometheus.GaugeMetricFamily(
-            "kuiper_image_decoders", "processes that decode large images", value=snapshot.has_decoder
+            "kuiper_image_decoders", "processes that decode large images", value=DECODER.is_running
         )
         ended = prometheus.CounterMetricFamily(
             "kuiper_image_decoders_ended",
             "processes that decoded large images and were ended, or ended, during a request",
             labels=("code",),
         )
-        for code, count in snapshot.decoders_ended.items():
+        for code, count in DECODER.ended.items():
             ended.add_metric((code,), count)
         yield ended

@@ -117,7 +117,7 @@ class Metrics:
 
 def _trim(family: Metric, snapshot: Snapshot) -> None:
     """Drop the series of a family that have ended, as nothing is removed from files; name the process of gauges."""
-    versions = {model.labels for model in snapshot.models}
+    versions = snapshot.identities
     names = {name for name, _ in versions}
     samples, family.samples = family.samples, []
     for sample in samples:

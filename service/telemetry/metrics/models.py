@@ -4,37 +4,38 @@ from collections.abc import Callable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from service.telemetry.metrics.snapshot import ModelSnapshot, Snapshot
+from service.graph.view import count_precisions
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.policy import scheduling_policy
+from service.telemetry.metrics.snapshot import Snapshot
 from service.telemetry.statistics import MODEL_LABELS
 
-_GAUGES: tuple[tuple[str, str, Callable[[ModelSnapshot], int]], ...] = (
+_PROGRAMS: tuple[
+    tuple[type[CounterMetricFamily | GaugeMetricFamily], str, str, Callable[[LoadedModel], int]], ...
+] = (
     (
-        "nv_inference_pending_request_count",
-        "requests that wait for the model",
-        lambda model: model.waiting,
-    ),
-    ("kuiper_queue_capacity", "requests that may wait for the model", lambda model: model.queue_size),
-    (
-        "kuiper_program_waiting",
-        "shapes of requests waiting for the compiler or for memory",
-        lambda model: model.compilation.waiting,
-    ),
-    (
-        "kuiper_program_shapes_not_compiled",
-        "shapes of recent requests that were too seldom or too quick in numpy for a program to be compiled",
-        lambda model: model.compilation.not_compiled,
-    ),
-)
-_COUNTERS: tuple[tuple[str, str, Callable[[ModelSnapshot], int]], ...] = (
-    (
+        CounterMetricFamily,
         "kuiper_program_refused",
         "compiled programs that are not used, because they differ from numpy or the compiler failed",
-        lambda model: model.refused_programs,
+        lambda model: model.graph.verification.refused_count,
     ),
     (
+        CounterMetricFamily,
         "kuiper_program_compiled",
         "programs compiled, at load and in the background",
-        lambda model: model.compilation.compiled,
+        lambda model: model.graph.compilation.compiled,
+    ),
+    (
+        GaugeMetricFamily,
+        "kuiper_program_waiting",
+        "shapes of requests waiting for the compiler or for memory",
+        lambda model: model.graph.compilation.waiting,
+    ),
+    (
+        GaugeMetricFamily,
+        "kuiper_program_shapes_not_compiled",
+        "shapes of recent requests that were too seldom or too quick in numpy for a program to be compiled",
+        lambda model: model.graph.compilation.not_compiled,
     ),
 )
 
@@ -44,26 +45,28 @@ class ModelMetrics:
 
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauges and counters of all loaded models."""
-        for name, text, value_of in _GAUGES:
-            gauge = GaugeMetricFamily(name, text, labels=MODEL_LABELS)
+        for make, name, text, value_of in _PROGRAMS:
+            family = make(name, text, labels=MODEL_LABELS)
             for model in snapshot.models:
-                gauge.add_metric(model.labels, value_of(model))
-            yield gauge
-        for name, text, value_of in _COUNTERS:
-            counter = CounterMetricFamily(name, text, labels=MODEL_LABELS)
-            for model in snapshot.models:
-                counter.add_metric(model.labels, value_of(model))
-            yield counter
-        info = GaugeMetricFamily(
-            "kuiper_model_info", "1 for each loaded model", labels=(*MODEL_LABELS, "task")
-        )
-        layers = GaugeMetricFamily(
+                family.add_metric((model.name, model.version), value_of(model))
+            yield family
+        pending = _gauge("nv_inference_pending_request_count", "requests that wait for the model")
+        capacity = _gauge("kuiper_queue_capacity", "requests that may wait for the model")
+        info = _gauge("kuiper_model_info", "1 for each loaded model", "task")
+        layers = _gauge(
             "kuiper_model_layers",
             "operators of the model by the precision that they are computed in",
-            labels=(*MODEL_LABELS, "precision"),
+            "precision",
         )
         for model in snapshot.models:
-            info.add_metric((*model.labels, model.task), 1)
-            for precision, count in model.precisions.items():
-                layers.add_metric((*model.labels, precision), count)
-        yield from (info, layers)
+            labels = model.name, model.version
+            pending.add_metric(labels, snapshot.scheduler.waiting(model))
+            capacity.add_metric(labels, scheduling_policy(model.config, snapshot.settings).queue_size)
+            info.add_metric((*labels, model.config.task), 1)
+            for precision, count in count_precisions(model.graph).items():
+                layers.add_metric((*labels, precision), count)
+        yield from (pending, capacity, info, layers)
+
+
+def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, labels=(*MODEL_LABELS, *labels))

@@ -4,55 +4,25 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import Metric, UnknownMetricFamily
 
-_DURATION = "microseconds of answered requests, altogether: "
 _COUNTERS = (
-    ("nv_inference_request_success", "answered requests", "kuiper_request_seconds", "_count", 1),
-    ("nv_inference_count", "items (rows) of answered requests", "statistics_items", "_total", 1),
-    ("nv_inference_exec_count", "runs; a batch is one run", "kuiper_batch_size", "_count", 1),
+    ("request_success", "answered requests", "kuiper_request_seconds", "_count"),
+    ("count", "items (rows) of answered requests", "statistics_items", "_total"),
+    ("exec_count", "runs; a batch is one run", "kuiper_batch_size", "_count"),
+    ("request_failure", "requests that were not answered, by reason", "statistics_failures", "_total"),
+)
+_DURATIONS = (
     (
-        "nv_inference_request_failure",
-        "requests that were not answered, by reason",
-        "statistics_failures",
-        "_total",
-        1,
-    ),
-    (
-        "nv_inference_request_duration_us",
-        f"{_DURATION}from the end of a request's body to the end of its answer",
+        "request",
+        "from the end of a request's body to the end of its answer",
         "kuiper_request_seconds",
         "_sum",
-        1e6,
     ),
-    (
-        "nv_inference_queue_duration_us",
-        f"{_DURATION}waiting in the queue and for a batch",
-        "kuiper_queue_seconds",
-        "_sum",
-        1e6,
-    ),
-    (
-        "nv_inference_compute_input_duration_us",
-        f"{_DURATION}decoding inputs",
-        "statistics_input_seconds",
-        "_total",
-        1e6,
-    ),
-    (
-        "nv_inference_compute_infer_duration_us",
-        f"{_DURATION}running the model",
-        "kuiper_compute_seconds",
-        "_sum",
-        1e6,
-    ),
-    (
-        "nv_inference_compute_output_duration_us",
-        f"{_DURATION}encoding answers",
-        "statistics_output_seconds",
-        "_total",
-        1e6,
-    ),
+    ("queue", "waiting in the queue and for a batch", "kuiper_queue_seconds", "_sum"),
+    ("compute_input", "decoding inputs", "statistics_input_seconds", "_total"),
+    ("compute_infer", "running the model", "kuiper_compute_seconds", "_sum"),
+    ("compute_output", "encoding answers", "statistics_output_seconds", "_total"),
 )
-"""Name, help, family and suffix of the sample that it shows, and what that is multiplied by."""
+"""Each with its help, and the family and the suffix of the samples that it shows."""
 
 
 def triton_families(families: Mapping[str, Metric]) -> Iterator[Metric]:
@@ -64,9 +34,16 @@ def triton_families(families: Mapping[str, Metric]) -> Iterator[Metric]:
     Args:
         families: those of the statistics, by name.
     """
-    for name, text, source, suffix, factor in _COUNTERS:
-        counter = UnknownMetricFamily(name, text)
-        for sample in families[source].samples if source in families else ():
-            if sample.name == source + suffix:
-                counter.add_sample(name, sample.labels, round(sample.value * factor))
-        yield counter
+    for name, text, source, suffix in _COUNTERS:
+        yield _family(f"nv_inference_{name}", text, families.get(source), suffix, 1)
+    for name, text, source, suffix in _DURATIONS:
+        text = f"microseconds of answered requests, altogether: {text}"
+        yield _family(f"nv_inference_{name}_duration_us", text, families.get(source), suffix, 1e6)
+
+
+def _family(name: str, text: str, source: Metric | None, suffix: str, factor: float) -> Metric:
+    family = UnknownMetricFamily(name, text)
+    for sample in () if source is None else source.samples:
+        if sample.name.endswith(suffix):
+            family.add_sample(name, sample.labels, round(sample.value * factor))
+    return family

@@ -14,16 +14,18 @@ class WorkerMetrics:
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauges."""
         yield prometheus.GaugeMetricFamily(
-            "kuiper_workers", "threads that run models", value=snapshot.workers
+            "kuiper_workers", "threads that run models", value=snapshot.settings.worker_count
         )
         yield prometheus.GaugeMetricFamily(
-            "kuiper_workers_busy", "threads that are running a model now", value=snapshot.busy_workers
+            "kuiper_workers_busy",
+            "threads that are running a model now",
+            value=snapshot.scheduler.busy_workers(),
         )
         yield prometheus.GaugeMetricFamily(
-            "kuiper_heavy_workers", "threads for heavy requests", value=snapshot.heavy_workers
+            "kuiper_heavy_workers", "threads for heavy requests", value=snapshot.settings.heavy_worker_count
         )
         yield prometheus.GaugeMetricFamily(
             "kuiper_heavy_workers_busy",
             "threads that are at work on a heavy request now",
-            value=snapshot.busy_heavy_workers,
+            value=snapshot.scheduler.busy_heavy_workers(),
         )

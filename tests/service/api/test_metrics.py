@@ -12,7 +12,6 @@ from service.app import create_app
 from service.config.settings import Settings
 from service.services import services_of
 from service.telemetry.http_request_log import OTHER_METHOD
-from service.telemetry.metrics import take_snapshot
 from tests.service.telemetry.trace_events import check_trace_events
 
 pytestmark = pytest.mark.anyio
@@ -178,11 +177,5 @@ async def test_requests_that_never_become_calls_are_counted(
 
 
 async def test_snapshot_shows_all_loaded_models(app: FastAPI, client: AsyncClient) -> None:
-    services = services_of(app)
-    snapshot = take_snapshot(
-        services.loaded or (),
-        services.scheduler,
-        services.settings,
-    )
-    assert (snapshot.workers, snapshot.busy_workers) == (1, 0)
-    assert [model.name for model in snapshot.models] == ["digit", "pair", "vector"]
+    snapshot = services_of(app).snapshot()
+    assert snapshot.identities == {("digit", "1"), ("pair", "1"), ("vector", "1")}

@@ -22,7 +22,6 @@ from service.telemetry.metrics import (
     asks_for_openmetrics,
     collectors,
     make_collectors,
-    take_snapshot,
 )
 from service.telemetry.statistics import InferenceStatistics
 from tests.service.scheduling.stubs import settings_of
@@ -81,8 +80,8 @@ class Server:
     def render(self, accept: str = "") -> tuple[bytes, str]:
         scheduler = cast(Scheduler, BusyScheduler())
         settings = settings_of(workers=2)
-        snapshot = take_snapshot(self.models, scheduler, settings)
-        self.statistics.keep({model.labels for model in snapshot.models})
+        snapshot = Snapshot(self.models, scheduler, settings)
+        self.statistics.keep(snapshot.identities)
         return self.metrics.render(snapshot, wants_openmetrics=asks_for_openmetrics(accept))
 
     def text(self, accept: str = "") -> str:
