@@ -65,7 +65,7 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # the server has its own
+        telemetry=telemetry.of_requests(POLLED_PATHS),
     )
     app.state.services = services
     for router in ROUTERS:
@@ -107,7 +107,7 @@ def _add_middleware(
     budget: BodyBudget,
 ) -> None:
     """Put the middleware around all routes, innermost first."""
-    settings, telemetry = services.settings, services.telemetry
+    settings = services.settings
     app.add_middleware(HeadMiddleware)
     if services.process is not None:
         app.add_middleware(ChangeMiddleware)
@@ -119,8 +119,6 @@ def _add_middleware(
     app.add_middleware(
         RequestMiddleware,
         lifecycle=services.lifecycle,
-        request_log=telemetry.http_request_log,
+        request_log=services.telemetry.http_request_log,
         budget=budget,
     )
-    if telemetry.spans is not None:
-        app.add_middleware(telemetry.spans.around, ignored_paths=POLLED_PATHS)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Set
 from heapq import nlargest
 from threading import Timer
 
+from fastapi.telemetry import TelemetryConfig
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -18,14 +19,12 @@ from opentelemetry.trace import (
     get_current_span,
     set_span_in_context,
 )
-from starlette.types import ASGIApp
 
 from engine import LayerTrace, RunTrace
 from service.config.setting_file import SettingsError
 from service.scheduling.record import CallRecord, CallStatus
 from service.telemetry.call_span import CallSpan
 from service.telemetry.clock import epoch_offset_ns
-from service.telemetry.span_middleware import SpanMiddleware
 from service.version import kuiper_version
 
 MAX_LAYER_SPANS = 512
@@ -74,9 +73,15 @@ class OpenTelemetrySpans:
         if self._layers and forward is not None and record.trace is not None:
             self._add_layers(record.trace, forward, timestamps.forward_start)
 
-    def around(self, app: ASGIApp, ignored_paths: Set[str]) -> "SpanMiddleware":
-        """Return a middleware that gives every request a span, except for requests to the ignored paths."""
-        return SpanMiddleware(app, self._tracer, ignored_paths)
+    def of_requests(self, ignored_paths: Set[str]) -> TelemetryConfig:
+        """Return how FastAPI gives every HTTP request a span, except for requests to the ignored paths."""
+        return {
+            "tracer_provider": self._provider,
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "exclude": lambda scope: scope.get("path") in ignored_paths,
+        }
 
     def begin_call(self, method: str, headers: Mapping[bytes, bytes] | None) -> CallSpan:
         """Begin the span of a call by gRPC, or of one request of a stream; see `CallSpan`."""

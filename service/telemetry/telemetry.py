@@ -1,7 +1,10 @@
 """The parts of an application's telemetry, in one place."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from fastapi.telemetry import TelemetryConfig
 
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
@@ -41,6 +44,12 @@ class Telemetry:
         """All that get the record of each call when it has ended."""
         observers: list[CallObserver] = [self.statistics, self.recent, *self.metrics.observers]
         return observers if self.spans is None else [*observers, self.spans]
+
+    def of_requests(self, ignored_paths: Set[str]) -> TelemetryConfig:
+        """Return what FastAPI records of HTTP requests by itself: spans, where the settings ask for them."""
+        if self.spans is None:
+            return {"tracing": False, "metrics": False, "logs": False}
+        return self.spans.of_requests(ignored_paths)
 
     def close(self) -> None:
         """Send the spans that are left; to be called when all calls have ended."""

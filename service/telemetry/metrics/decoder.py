@@ -14,6 +14,7 @@ class DecoderMetrics:
 
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauge and the counter."""
+        del snapshot
         yield prometheus.GaugeMetricFamily(
             "kuiper_image_decoders", "processes that decode large images", value=DECODER.is_running
         )

@@ -37,8 +37,8 @@ def triton_families(families: Mapping[str, Metric]) -> Iterator[Metric]:
     for name, text, source, suffix in _COUNTERS:
         yield _family(f"nv_inference_{name}", text, families.get(source), suffix, 1)
     for name, text, source, suffix in _DURATIONS:
-        text = f"microseconds of answered requests, altogether: {text}"
-        yield _family(f"nv_inference_{name}_duration_us", text, families.get(source), suffix, 1e6)
+        told = f"microseconds of answered requests, altogether: {text}"
+        yield _family(f"nv_inference_{name}_duration_us", told, families.get(source), suffix, 1e6)
 
 
 def _family(name: str, text: str, source: Metric | None, suffix: str, factor: float) -> Metric:

@@ -4,13 +4,13 @@ from dataclasses import replace
 from threading import Event
 
 import pytest
+from fastapi import FastAPI, Response
 from httpx import ASGITransport, AsyncClient
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, Sampler
 from opentelemetry.trace import SpanKind, StatusCode
-from starlette.types import Message, Receive, Scope, Send
 
 from engine import RunTrace
 from service.config.setting_file import SettingsError
@@ -32,10 +32,6 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-class Route:
-    path = "/models/{name}"
-
-
 class Tracing:
     """Spans that end up in memory, and an application that answers a request by observing a call."""
 
@@ -47,17 +43,25 @@ class Tracing:
         self.record: CallRecord | None = None
         self.status = 200
 
-    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route"] = Route()
-        if self.record is not None:
-            self.spans.observe(self.record)
-        await send({"type": "http.response.start", "status": self.status, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
+    @property
+    def app(self) -> FastAPI:
+        app = FastAPI(telemetry=self.spans.of_requests(POLLED_PATHS))
 
-    async def get(self, path: str = "/models/digits", **headers: str) -> None:
-        app = self.spans.around(self.app, POLLED_PATHS)
-        async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
-            await client.get(path, headers=headers)
+        @app.get("/models/{name}")
+        async def show() -> Response:
+            if self.record is not None:
+                self.spans.observe(self.record)
+            return Response(status_code=self.status)
+
+        @app.get("/fault")
+        async def fail() -> None:
+            raise ZeroDivisionError("x")
+
+        return app
+
+    async def get(self, path: str = "/models/digits", method: str = "GET", **headers: str) -> None:
+        async with AsyncClient(transport=ASGITransport(self.app), base_url="http://test") as client:
+            await client.request(method, path, headers=headers)
 
     @property
     def finished(self) -> dict[str, ReadableSpan]:
@@ -86,17 +90,21 @@ async def test_call_is_drawn_into_the_span_of_its_request() -> None:
     assert [length_ms(spans[name]) for name in parts] == pytest.approx([3, 2, 1, 10, 3])
     assert {parent_of(span) for span in spans.values()} == {request.context.span_id}
     assert request.kind is SpanKind.SERVER
-    assert request.attributes == {
-        "http.request.method": "GET",
-        "url.scheme": "http",
-        "http.route": "/models/{name}",
-        "http.response.status_code": 200,
-        "kuiper.model": "digits",
-        "kuiper.version": "1",
-        "kuiper.request_id": "r1",
-        "kuiper.ending": "SUCCESS",
-        "kuiper.items": 1,
-    }
+    assert request.attributes is not None
+    assert (
+        dict(request.attributes).items()
+        >= {
+            "http.request.method": "GET",
+            "url.scheme": "http",
+            "http.route": "/models/{name}",
+            "http.response.status_code": 200,
+            "kuiper.model": "digits",
+            "kuiper.version": "1",
+            "kuiper.request_id": "r1",
+            "kuiper.ending": "SUCCESS",
+            "kuiper.items": 1,
+        }.items()
+    )
     assert spans["forward"].attributes == {"kuiper.batch_size": 3, "thread.name": "worker-0"}
 
 
@@ -200,15 +208,7 @@ async def test_health_and_metrics_have_no_spans() -> None:
 
 async def test_unknown_methods_have_one_name() -> None:
     tracing = Tracing()
-    scope = {"type": "http", "path": "/", "method": "BREW", "scheme": "http", "headers": []}
-
-    async def receive() -> Message:
-        return {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        del message
-
-    await tracing.spans.around(tracing.app, POLLED_PATHS)(scope, receive, send)
+    await tracing.get("/", method="BREW")
     (request,) = tracing.finished.values()
     assert request.attributes is not None
     assert request.attributes["http.request.method"] == "_OTHER"
@@ -217,15 +217,8 @@ async def test_unknown_methods_have_one_name() -> None:
 
 async def test_fault_ends_the_span() -> None:
     tracing = Tracing()
-
-    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
-        raise ZeroDivisionError("x")
-
-    async with AsyncClient(
-        transport=ASGITransport(tracing.spans.around(fail, POLLED_PATHS)), base_url="http://test"
-    ) as client:
-        with pytest.raises(ZeroDivisionError):
-            await client.get("/")
+    with pytest.raises(ZeroDivisionError):
+        await tracing.get("/fault")
     (request,) = tracing.finished.values()
     assert request.status.status_code is StatusCode.ERROR
 
