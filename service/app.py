@@ -119,6 +119,6 @@ def _add_middleware(
     app.add_middleware(
         RequestMiddleware,
         lifecycle=services.lifecycle,
-        request_log=services.telemetry.http_request_log,
+        request_log=services.telemetry.request_log,
         budget=budget,
     )

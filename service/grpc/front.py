@@ -124,7 +124,7 @@ class Front:
             await self.refuse(rpc, context, refusal)
             raise AssertionError("a refused call goes on") from error
         finally:
-            self.services.telemetry.rpc_log.record(context, method.path, status)
+            self.services.telemetry.request_log.record_call(context, method.path, status)
             if span is not None:
                 span.end(status)
         return answered

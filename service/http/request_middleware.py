@@ -12,7 +12,7 @@ from service.http.body_budget import BodyBudget, Reservation
 from service.http.body_channel import BodyChannel
 from service.lifecycle import Lifecycle
 from service.log_context import request_id
-from service.telemetry.http_request_log import CLIENT_CLOSED_REQUEST, HttpRequestLog
+from service.telemetry.request_log import CLIENT_CLOSED_REQUEST, RequestLog
 
 _ID_HEADER = REQUEST_ID_HEADER.lower().encode()
 _BAD_REQUEST: Final = int(HTTPStatus.BAD_REQUEST)
@@ -25,7 +25,7 @@ class RequestMiddleware:
         self,
         app: ASGIApp,
         lifecycle: Lifecycle,
-        request_log: HttpRequestLog,
+        request_log: RequestLog,
         budget: BodyBudget,
     ) -> None:
         self._app = app

@@ -2,11 +2,11 @@
 
 from collections import deque
 from dataclasses import dataclass
+from time import perf_counter_ns, time_ns
 
 from engine import RunTrace
 from service.peer import Peer
 from service.scheduling.record import CallRecord
-from service.telemetry.clock import epoch_offset_ns
 
 RECENT_TRACES = 100
 """Traced runs that are kept for `/traces`."""
@@ -78,3 +78,8 @@ class RecentRuns:
     def find(self, request_id: str, client: Peer | None = None) -> RecentRun | None:
         """Return the newest run of a request, of a client where one is given; None where none is kept."""
         return next((run for run in self.newest_first(client) if run.record.request_id == request_id), None)
+
+
+def epoch_offset_ns() -> int:
+    """Return what to add to a reading of `time.perf_counter_ns` to get nanoseconds since the epoch."""
+    return time_ns() - perf_counter_ns()

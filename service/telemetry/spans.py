@@ -10,21 +10,18 @@ from heapq import nlargest
 from threading import Timer
 
 from fastapi.telemetry import TelemetryConfig
+from opentelemetry.context import attach, detach
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.propagate import extract
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
-from opentelemetry.trace import (
-    Span,
-    get_current_span,
-    set_span_in_context,
-)
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, get_current_span, set_span_in_context
 
 from engine import LayerTrace, RunTrace
 from service.config.setting_file import SettingsError
 from service.scheduling.record import CallRecord, CallStatus
-from service.telemetry.call_span import CallSpan
-from service.telemetry.clock import epoch_offset_ns
+from service.telemetry.recent_runs import epoch_offset_ns
 from service.version import kuiper_version
 
 MAX_LAYER_SPANS = 512
@@ -33,6 +30,8 @@ CLOSE_SECONDS = 3.0
 """Seconds that a collector has to take the last spans when the server ends."""
 SERVICE_NAME = "kuiper-serve"
 
+_FAULTS = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
+"""Status codes that are the server's fault rather than the client's, after the same conventions."""
 _PROTOCOL = "http/protobuf"
 _Attributes = Mapping[str, str | int | float]
 
@@ -83,7 +82,7 @@ class OpenTelemetrySpans:
             "exclude": lambda scope: scope.get("path") in ignored_paths,
         }
 
-    def begin_call(self, method: str, headers: Mapping[bytes, bytes] | None) -> CallSpan:
+    def begin_call(self, method: str, headers: Mapping[bytes, bytes] | None) -> "CallSpan":
         """Begin the span of a call by gRPC, or of one request of a stream; see `CallSpan`."""
         return CallSpan(self._tracer, method, headers)
 
@@ -119,6 +118,43 @@ class OpenTelemetrySpans:
             start = begun + round(layer.start_us * 1000)
             end = start + round(layer.duration_us * 1000)
             self._add(layer.type, forward, start, end, _describe_layer(layer))
+
+
+class CallSpan:
+    """The span of a call by gRPC: the current one from when it is made until it ends; both in one task.
+
+    Args:
+        tracer: makes the span.
+        method: service and method, which are the server's own.
+        headers: the metadata of the call, where `traceparent` may name the client's span; None for a request of a
+            stream, whose parent is the span of the stream.
+    """
+
+    def __init__(self, tracer: Tracer, method: str, headers: Mapping[bytes, bytes] | None) -> None:
+        parent, kind = None, SpanKind.INTERNAL
+        if headers is not None:
+            carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
+            parent, kind = extract(carrier), SpanKind.SERVER
+        attributes = {"rpc.system.name": "grpc", "rpc.method": method}
+        self._span = tracer.start_span(
+            method if headers is not None else f"{method} request", parent, kind=kind, attributes=attributes
+        )
+        self._token = attach(set_span_in_context(self._span))
+
+    def end(self, status: str) -> None:
+        """End the span.
+
+        Args:
+            status: name of the status code of the call.
+        """
+        detach(self._token)
+        if self._span.is_recording():
+            self._span.set_attribute("rpc.response.status_code", status)
+            if status != "OK":
+                self._span.set_attribute("error.type", status)
+            if status in _FAULTS:
+                self._span.set_status(StatusCode.ERROR)
+        self._span.end()
 
 
 def make_spans(layers: bool, environment: Mapping[str, str] = os.environ) -> OpenTelemetrySpans:

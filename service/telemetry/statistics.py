@@ -86,41 +86,54 @@ class InferenceStatistics:
         return self._models.setdefault(identity, _Model(self._metrics, identity))
 
 
+_HISTOGRAMS = (
+    (
+        "kuiper_request_seconds",
+        "seconds from the end of an answered request's body to the end of its answer",
+        REQUEST_SECONDS,
+    ),
+    (
+        "kuiper_queue_seconds",
+        "seconds that answered requests waited, in the queue and for a batch",
+        REQUEST_SECONDS,
+    ),
+    ("kuiper_compute_seconds", "seconds that the runs of answered requests took", REQUEST_SECONDS),
+    (
+        "kuiper_observed_request_seconds",
+        "the same as kuiper_request_seconds, for requests that asked for captured operands or statistics",
+        REQUEST_SECONDS,
+    ),
+    ("kuiper_batch_size", "number of items (rows) of each run", BATCH_SIZES),
+)
+_COUNTERS = (
+    ("statistics_items", "items (rows) of answered requests"),
+    ("statistics_input_seconds", "decoding the inputs of answered requests"),
+    ("statistics_output_seconds", "encoding the answers of answered requests"),
+)
+
+
 class _Metrics:
     """The metrics of all models."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        def seconds(
-            name: str, text: str, bounds: tuple[float, ...] = REQUEST_SECONDS, *labels: str
-        ) -> Histogram:
-            return Histogram(name, text, (*MODEL_LABELS, *labels), buckets=bounds, registry=registry)
-
-        def count(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, (*MODEL_LABELS, *labels), registry=registry)
-
-        self.request = seconds(
-            "kuiper_request_seconds",
-            "seconds from the end of an answered request's body to the end of its answer",
-        )
-        self.queue = seconds(
-            "kuiper_queue_seconds", "seconds that answered requests waited, in the queue and for a batch"
-        )
-        self.compute = seconds("kuiper_compute_seconds", "seconds that the runs of answered requests took")
-        self.observed = seconds(
-            "kuiper_observed_request_seconds",
-            "the same as kuiper_request_seconds, for requests that asked for captured operands or statistics",
-        )
-        self.batch_size = seconds("kuiper_batch_size", "number of items (rows) of each run", BATCH_SIZES)
-        self.layer = seconds(
+        self.histograms = [
+            Histogram(name, text, MODEL_LABELS, buckets=bounds, registry=registry)
+            for name, text, bounds in _HISTOGRAMS
+        ]
+        self.counters = [Counter(name, text, MODEL_LABELS, registry=registry) for name, text in _COUNTERS]
+        self.layer = Histogram(
             "kuiper_layer_seconds",
             "seconds that the layers of traced runs took, by type of operator",
-            LAYER_SECONDS,
-            "type",
+            (*MODEL_LABELS, "type"),
+            buckets=LAYER_SECONDS,
+            registry=registry,
         )
-        self.items = count("statistics_items", "items (rows) of answered requests")
-        self.input = count("statistics_input_seconds", "decoding the inputs of answered requests")
-        self.output = count("statistics_output_seconds", "encoding the answers of answered requests")
-        self.failures = count("statistics_failures", "requests that were not answered", "reason")
+        self.failures = Counter(
+            "statistics_failures",
+            "requests that were not answered",
+            (*MODEL_LABELS, "reason"),
+            registry=registry,
+        )
         self.failed = Summary(
             "statistics_failed_seconds", "times of requests that failed", MODEL_LABELS, registry=registry
         )
@@ -141,7 +154,8 @@ class _Metrics:
     def remove(self, identity: Identity) -> None:
         """End the series of a version of a model."""
         labels = dict(zip(MODEL_LABELS, identity, strict=True))
-        for metric in vars(self).values():
+        single = (self.layer, self.failures, self.failed, self.stage, self.last_run)
+        for metric in (*self.histograms, *self.counters, *single):
             metric.remove_by_labels(labels)
 
 
@@ -152,18 +166,9 @@ class _Model:
         self._metrics = metrics
         self._identity = identity
         self._request, self._queue, self._compute, self._observed, self._batch_size = (
-            histogram.labels(*identity)
-            for histogram in (
-                metrics.request,
-                metrics.queue,
-                metrics.compute,
-                metrics.observed,
-                metrics.batch_size,
-            )
+            histogram.labels(*identity) for histogram in metrics.histograms
         )
-        self._items, self._input, self._output = (
-            counter.labels(*identity) for counter in (metrics.items, metrics.input, metrics.output)
-        )
+        self._items, self._input, self._output = (counter.labels(*identity) for counter in metrics.counters)
         self._failed = metrics.failed.labels(*identity)
         self._last_run = metrics.last_run.labels(*identity)
         self._failures: Mapping[CallStatus, Counter] = {

@@ -9,10 +9,9 @@ from fastapi.telemetry import TelemetryConfig
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.scheduling.record import CallObserver
-from service.telemetry.http_request_log import HttpRequestLog
 from service.telemetry.metrics import Metrics, make_collectors
 from service.telemetry.recent_runs import RECENT_TRACES, RecentRuns
-from service.telemetry.rpc_log import RpcLog
+from service.telemetry.request_log import RequestLog
 from service.telemetry.statistics import InferenceStatistics
 
 if TYPE_CHECKING:
@@ -25,16 +24,14 @@ class Telemetry:
 
     Attributes:
         statistics: counts the calls and runs of each model.
-        http_request_log: records each HTTP request when it is over.
-        rpc_log: records each call by gRPC when it is over.
+        request_log: records each HTTP request and each call by gRPC when it is over.
         metrics: shows all counts to Prometheus.
         recent: keeps the last traced runs.
         spans: makes OpenTelemetry's spans; None where the settings ask for none.
     """
 
     statistics: InferenceStatistics
-    http_request_log: HttpRequestLog
-    rpc_log: RpcLog
+    request_log: RequestLog
     metrics: Metrics
     recent: RecentRuns
     spans: "OpenTelemetrySpans | None"
@@ -71,8 +68,7 @@ def make_telemetry(settings: Settings, process: int | None = None) -> Telemetry:
     metrics = Metrics(make_collectors(), process)
     return Telemetry(
         InferenceStatistics(metrics.registry, metrics.source),
-        HttpRequestLog(metrics.registry),
-        RpcLog(metrics.registry),
+        RequestLog(metrics.registry),
         metrics,
         RecentRuns(RECENT_TRACES),
         spans,

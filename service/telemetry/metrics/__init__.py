@@ -8,10 +8,15 @@ module of its own; it is registered in the list `COLLECTORS`. One that has to co
 `observe(record)`, which gets the record of every call that has ended.
 """
 
-from service.telemetry.metrics.collector import Collector
-from service.telemetry.metrics.collectors import COLLECTORS, make_collectors
+from collections.abc import Callable
+
+from service.telemetry.metrics.collector import Collector, Snapshot
+from service.telemetry.metrics.decoder import DecoderMetrics
 from service.telemetry.metrics.exposition import PUBLISH_SECONDS, Metrics, asks_for_openmetrics
-from service.telemetry.metrics.snapshot import Snapshot
+from service.telemetry.metrics.models import ModelMetrics
+from service.telemetry.metrics.polls import PollMetrics
+from service.telemetry.metrics.traffic import TrafficMetrics
+from service.telemetry.metrics.workers import WorkerMetrics
 
 __all__ = [
     "COLLECTORS",
@@ -22,3 +27,17 @@ __all__ = [
     "asks_for_openmetrics",
     "make_collectors",
 ]
+
+COLLECTORS: list[Callable[[], Collector]] = [
+    ModelMetrics,
+    TrafficMetrics,
+    WorkerMetrics,
+    DecoderMetrics,
+    PollMetrics,
+]
+"""Every application makes one collector of each; a new metric adds its class here."""
+
+
+def make_collectors() -> list[Collector]:
+    """Return a new collector of each registered class."""
+    return [make() for make in COLLECTORS]

@@ -6,7 +6,7 @@ import prometheus_client.core as prometheus
 from prometheus_client.core import Metric
 
 from service.images.decoder import DECODER
-from service.telemetry.metrics.snapshot import Snapshot
+from service.telemetry.metrics.collector import Snapshot
 
 
 class DecoderMetrics:

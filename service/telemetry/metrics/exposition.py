@@ -19,9 +19,8 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector as Source
 
 from service.scheduling.record import CallObserver
-from service.telemetry.metrics.collector import Collector
+from service.telemetry.metrics.collector import Collector, Snapshot
 from service.telemetry.metrics.mirror import Mirror
-from service.telemetry.metrics.snapshot import Snapshot
 from service.telemetry.metrics.triton import triton_families
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

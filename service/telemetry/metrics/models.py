@@ -7,7 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from service.graph.view import count_precisions
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.policy import scheduling_policy
-from service.telemetry.metrics.snapshot import Snapshot
+from service.telemetry.metrics.collector import Snapshot
 from service.telemetry.statistics import MODEL_LABELS
 
 _PROGRAMS: tuple[

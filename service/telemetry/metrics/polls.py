@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import prometheus_client.core as prometheus
 from prometheus_client.core import Metric
 
-from service.telemetry.metrics.snapshot import Snapshot
+from service.telemetry.metrics.collector import Snapshot
 
 
 class PollMetrics:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from prometheus_client import Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from service.telemetry.metrics.snapshot import Snapshot
+from service.telemetry.metrics.collector import Snapshot
 from service.telemetry.statistics import MODEL_LABELS
 from service.traffic.model_traffic import ModelTraffic
 from service.traffic.shadow_statistics import ShadowStatistics, differences_histogram, seconds_histogram

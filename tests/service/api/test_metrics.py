@@ -11,7 +11,7 @@ from engine import RunResult, RuntimeGraph
 from service.app import create_app
 from service.config.settings import Settings
 from service.services import services_of
-from service.telemetry.http_request_log import OTHER_METHOD
+from service.telemetry.request_log import OTHER_METHOD
 from tests.service.telemetry.trace_events import check_trace_events
 
 pytestmark = pytest.mark.anyio

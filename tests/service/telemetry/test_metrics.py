@@ -14,15 +14,15 @@ from service.context import RequestContext
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.record import CallRecord, CallStatus
 from service.scheduling.scheduler import Scheduler
-from service.telemetry.http_request_log import HttpRequestLog
+from service.telemetry import metrics
 from service.telemetry.metrics import (
     COLLECTORS,
     Metrics,
     Snapshot,
     asks_for_openmetrics,
-    collectors,
     make_collectors,
 )
+from service.telemetry.request_log import RequestLog
 from service.telemetry.statistics import InferenceStatistics
 from tests.service.scheduling.stubs import settings_of
 from tests.service.telemetry.records import MS, START, make_record, make_trace
@@ -66,7 +66,7 @@ class Server:
         self.models = list(models)
         self.metrics = Metrics(make_collectors())
         self.statistics = InferenceStatistics(self.metrics.registry, clock=lambda: START + 30 * MS)
-        self.http_request_log = HttpRequestLog(self.metrics.registry)
+        self.request_log = RequestLog(self.metrics.registry)
 
     def observe(self, *records: CallRecord) -> None:
         for record in records:
@@ -75,7 +75,7 @@ class Server:
 
     def answer(self, method: str, route: str | None, status: int, seconds: float) -> None:
         context = cast(RequestContext, SimpleNamespace(elapsed=lambda: seconds, model=None))
-        self.http_request_log.record(context, method, route, "/what/a/client/typed", status)
+        self.request_log.record(context, method, route, "/what/a/client/typed", status)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         scheduler = cast(Scheduler, BusyScheduler())
@@ -268,7 +268,7 @@ class EndingMetrics:
 
 
 def test_collector_that_is_registered_counts_and_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collectors, "COLLECTORS", [*COLLECTORS, EndingMetrics])
+    monkeypatch.setattr(metrics, "COLLECTORS", [*COLLECTORS, EndingMetrics])
     server = Server(DIGITS)
     server.observe(make_record(), make_record(), make_record(CallStatus.REJECTED))
     samples = server.samples()

@@ -10,8 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from service.telemetry.http_request_log import HttpRequestLog
 from service.telemetry.metrics import Metrics, Snapshot
+from service.telemetry.request_log import RequestLog
 from service.telemetry.statistics import InferenceStatistics
 from tests.service.telemetry.records import make_record, make_trace, shifted
 
@@ -112,10 +112,10 @@ def test_series_of_models_that_are_gone_vanish() -> None:
 def test_http_requests_are_added_up() -> None:
     first, second = Process(0), Process(2)
     labels = {"http_request_method": "POST", "http_route": "/infer", "http_response_status_code": "200"}
-    logs = [(process, HttpRequestLog(process.metrics.registry)) for process in (first, second)]
+    logs = [(process, RequestLog(process.metrics.registry)) for process in (first, second)]
     for process, log in logs * 3:
         process.act()
-        log._durations.labels(*labels.values()).observe(0.25)
+        log._http.labels(*labels.values()).observe(0.25)
     for process in (first, second):
         assert value(process.metrics.source, "http_server_request_duration_seconds_count", labels) == 6
 
