@@ -32,7 +32,6 @@ from service.server.listener import BACKLOG, listen, url_of
 from service.server.shared_listener import SharedListener
 from service.server.tls import tls_options
 from service.services import Services, services_of
-from service.telemetry.metrics import PUBLISH_SECONDS
 from service.telemetry.status_line import show_status
 
 _ANSWER_SECONDS = 5
@@ -40,6 +39,8 @@ _ANSWER_SECONDS = 5
 
 UNREAD_SECONDS = 0.2
 """Seconds after a signal in which requests are accepted: some were sent before it, and are not read yet."""
+_PUBLISH_SECONDS = 5.0
+"""Seconds between two times that one of several processes shows its gauges to all."""
 _EXIT_SECONDS = 1.0
 """Seconds for threads to end after everything else, before the process ends without them."""
 
@@ -261,7 +262,7 @@ class WorkerServer(Server):
         while True:
             await asyncio.to_thread(lambda: metrics.publish(self.services.snapshot()))
             control.send_ready()
-            await asyncio.sleep(PUBLISH_SECONDS)
+            await asyncio.sleep(_PUBLISH_SECONDS)
 
     def _has_beginning(self) -> bool:
         return any(listener.is_beginning for listener in self._listeners)

@@ -3,6 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
+
+from prometheus_client.utils import floatToGoString
+
+from service.histogram import REQUEST_SECONDS
 
 Samples = Mapping[str, Mapping[tuple[str, ...], float]]
 """Name of a sample -> values of its labels but model and version, in the order of the labels' names -> its value."""
@@ -77,7 +82,9 @@ def read_statistics(name: str, version: str, samples: Samples) -> ModelStatistic
         return Duration(int(value(count, *labels)), round(value(seconds, *labels) * 1e9))
 
     answered, run = "kuiper_request_seconds_count", "statistics_run_seconds"
-    buckets = samples["kuiper_request_seconds_bucket"].items()
+    bounds = map(floatToGoString, (*REQUEST_SECONDS, inf))
+    up_to = [0.0, *(value("kuiper_request_seconds_bucket", bound) for bound in bounds)]
+    failures = samples.get("statistics_failures_total", {})
     sizes = sorted({int(size) for size, _ in samples.get(f"{run}_count", {})})
     return ModelStatistics(
         name,
@@ -91,14 +98,9 @@ def read_statistics(name: str, version: str, samples: Samples) -> ModelStatistic
         compute_input=duration(answered, "statistics_input_seconds_total"),
         compute_infer=duration(answered, "kuiper_compute_seconds_sum"),
         compute_output=duration(answered, "statistics_output_seconds_total"),
-        failures={reason: int(count) for (reason,), count in samples["statistics_failures_total"].items()},
+        failures={reason: int(count) for (reason,), count in failures.items()},
         observed=int(value("kuiper_observed_request_seconds_count")),
-        request_counts=[
-            int(count - before)
-            for before, count in pairwise(
-                [0.0, *(count for _, count in sorted((float(le), count) for (le,), count in buckets))]
-            )
-        ],
+        request_counts=[int(count - before) for before, count in pairwise(up_to)],
         batches={
             size: BatchStatistics(
                 *(duration(f"{run}_count", f"{run}_sum", str(size), stage) for stage in _STAGES)

@@ -79,9 +79,6 @@ class InferenceStatistics:
                 if self._is_alone:
                     self._metrics.remove(identity)
 
-    def __len__(self) -> int:
-        return len(self._models)
-
     def _begin(self, identity: Identity) -> "_Model":
         return self._models.setdefault(identity, _Model(self._metrics, identity))
 

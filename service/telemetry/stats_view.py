@@ -64,12 +64,12 @@ def describe_models(
     for model in models:
         versions.setdefault(model.name, []).append(model)
     identities = [(model.name, model.version) for loaded in versions.values() for model in loaded]
-    counted: dict[str, list[ModelStatistics]] = {}
-    for one in statistics.read(identities):
-        counted.setdefault(one.name, []).append(one)
+    counted = {(one.name, one.version): one for one in statistics.read(identities)}
     return {
         name: _describe(
-            counted[name], sum(map(scheduler.waiting, loaded)), sum(map(scheduler.running, loaded))
+            [counted[name, model.version] for model in loaded],
+            sum(map(scheduler.waiting, loaded)),
+            sum(map(scheduler.running, loaded)),
         )
         for name, loaded in versions.items()
     }

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from service.telemetry.metrics.collector import Collector, Snapshot
 from service.telemetry.metrics.decoder import DecoderMetrics
-from service.telemetry.metrics.exposition import PUBLISH_SECONDS, Metrics, asks_for_openmetrics
+from service.telemetry.metrics.exposition import Metrics, asks_for_openmetrics
 from service.telemetry.metrics.models import ModelMetrics
 from service.telemetry.metrics.polls import PollMetrics
 from service.telemetry.metrics.traffic import TrafficMetrics
@@ -20,7 +20,6 @@ from service.telemetry.metrics.workers import WorkerMetrics
 
 __all__ = [
     "COLLECTORS",
-    "PUBLISH_SECONDS",
     "Collector",
     "Metrics",
     "Snapshot",

@@ -25,8 +25,6 @@ from service.telemetry.metrics.triton import triton_families
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Media type of Prometheus' own text format."""
-PUBLISH_SECONDS = 5.0
-"""Time between two looks of a process at its state, where several are shown."""
 _HIDDEN = "statistics_"
 """Begins the names of metrics that only `/stats` and Triton's statistics show."""
 

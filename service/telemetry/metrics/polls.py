@@ -17,9 +17,7 @@ class PollMetrics:
         if status is None:
             return
         polls = prometheus.CounterMetricFamily(
-            "kuiper_polls",
-            "looks for changes of models, where they are polled",
-            labels=("outcome",),
+            "kuiper_polls", "looks for changes of models, where they are polled", labels=("outcome",)
         )
         polls.add_metric(("listed",), status.succeeded)
         polls.add_metric(("failed",), status.failed)
@@ -30,8 +28,7 @@ class PollMetrics:
         )
         for outcome, count in status.changes.items():
             changes.add_metric((outcome,), count)
-        yield polls
-        yield changes
+        yield from (polls, changes)
         yield prometheus.GaugeMetricFamily(
             "kuiper_poll_last_success_timestamp_seconds",
             "when a poll could last list the models, in seconds since 1970",
