@@ -372,8 +372,10 @@ def run_processes(
         return await Supervisor(count, url, sockets, metrics, grpc_port).run()
 
     try:
-        with TemporaryDirectory(prefix="kuiper-metrics-") as metrics:
-            return asyncio.run(run(metrics))
+        folder = TemporaryDirectory(prefix="kuiper-metrics-", ignore_cleanup_errors=True)
     except OSError as error:
-        _logger.error("several processes need a folder for their metrics, set TMPDIR: %s", error)  # noqa: TRY400
+        message = "several processes need a folder for their metrics (TMPDIR): %s"
+        _logger.error(message, error)  # noqa: TRY400  # it says all there is to say
         return START_FAILED
+    with folder as metrics:
+        return asyncio.run(run(metrics))

@@ -10,7 +10,7 @@ from prometheus_client.utils import floatToGoString
 from service.histogram import REQUEST_SECONDS
 
 Samples = Mapping[str, Mapping[tuple[str, ...], float]]
-"""Name of a sample -> values of its labels but model and version, in the order of the labels' names -> its value."""
+"""Name of a sample -> values of its labels but model and version, in their order -> its value."""
 
 _STAGES = ("input", "infer", "output")
 

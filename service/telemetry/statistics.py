@@ -65,7 +65,7 @@ class InferenceStatistics:
                 labels = sample.labels
                 model = found.get((labels.get("model", ""), labels.get("version", "")))
                 if model is not None:
-                    rest = tuple(labels[name] for name in sorted(labels) if name not in MODEL_LABELS)
+                    rest = tuple(value for name, value in labels.items() if name not in MODEL_LABELS)
                     model.setdefault(sample.name, {})[rest] = sample.value
         return [read_statistics(*identity, samples) for identity, samples in found.items()]
 
