@@ -54,7 +54,7 @@ async def run_model(
             padding=exchange.padding,
         )
         received = perf_counter_ns()
-        if exchange.is_heavy(len(body)):
+        if exchange.is_unpacked_first(len(body)):
             call = await services.unpacking.run(
                 context.client, partial(exchange.call, body, received), timeout
             )

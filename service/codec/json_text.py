@@ -15,7 +15,6 @@ import orjson
 from engine import Array
 from service.codec.json_array import json_data
 from service.config.limits import Limits
-from service.heavy_work import LIGHT_ANSWER_BYTES, check_wanted, turns_for
 
 PIECE_ELEMENTS = 1 << 13
 """Most elements of an array that are written at once."""
@@ -23,6 +22,8 @@ _PIECE_ITEMS = 256
 """Most items of a list that are written at once."""
 _JOINED_BYTES = 1 << 16
 """Pieces are joined up to this length: to copy them costs less than to send each."""
+_ESTIMATED_BYTES = 2 << 20
+"""Bytes of arrays from which on the size of the JSON is estimated before it is written."""
 _SAMPLES = 1 << 10
 """Elements of an array that tell about how many bytes each has as JSON."""
 _SURELY = 0.8
@@ -59,10 +60,9 @@ def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
     text = orjson.dumps(value, default=write)
     if not large:
         return [text]
-    if limits is not None and sum(array.nbytes for array in large) > LIGHT_ANSWER_BYTES:
+    if limits is not None and sum(array.nbytes for array in large) > _ESTIMATED_BYTES:
         limits.check_text(int(_SURELY * sum(map(_estimated_bytes, large))))
-    with turns_for(sum(array.nbytes for array in large)):
-        return join_small(_filled(text, large), limits)
+    return join_small(_filled(text, large), limits)
 
 
 def join_small(pieces: Iterable[bytes], limits: Limits | None) -> list[bytes]:
@@ -73,7 +73,6 @@ def join_small(pieces: Iterable[bytes], limits: Limits | None) -> list[bytes]:
     """
     joined, size = [b""], 0
     for piece in pieces:
-        check_wanted()
         size += len(piece)
         if limits is not None:
             limits.check_answer(size)

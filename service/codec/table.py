@@ -1,17 +1,15 @@
-"""Reads tables of CSV (RFC 4180) in pieces of whole lines, so that no step holds the interpreter's lock for long."""
+"""Reads tables of CSV (RFC 4180); large ones in a decoder process."""
 
-import codecs
 import csv
 import re
 from collections.abc import Iterator
-from io import StringIO
+from itertools import islice
 from typing import Any
 
 import numpy as np
-import orjson
 
 from engine import Array
-from service.codec.number_text import count_byte
+from service.codec.conversion import convert
 from service.codec.table_cells import (
     check_separator,
     invalid_table,
@@ -19,21 +17,24 @@ from service.codec.table_cells import (
     numbers,
     parser_of,
     separator_hint,
-    to_array,
 )
-from service.codec.text import codec_of, not_of_charset
+from service.codec.text import decode_text, not_of_charset
 from service.config.limits import Limits, too_large
+from service.decoding import Task, large_body_decoder
+from service.decoding.shared_file import room_for
 from service.errors import ServiceError
-from service.heavy_work import check_wanted, turns_for
 
-MAX_LINE_BYTES = 2 << 20
+LARGE_BYTES = 1 << 18
+"""Longest table that is read where it is."""
+MAX_LINE_CHARACTERS = 2 << 20
 """Longest line of a table."""
-_PIECE_BYTES = 1 << 16
-
-_NEWLINE, _COMMA = b"\n,"
-_AS_LIST = bytes.maketrans(b"\n\r", b", ")
-_NEGATIVE_ZERO = re.compile(rb"-0[^.0-9eE]")
-"""The JSON parser takes it for the integer 0, which has no sign."""
+_VISIBLE = re.compile(r"\S")
+_ROWS = 1 << 12
+"""Lines whose cells are in memory at the same time."""
+_CELL_BYTES = 8
+"""Bytes of the array for each byte of text: a complex number for a digit and a comma."""
+_TEXT_BYTES = 6
+"""Bytes of memory for each byte of text, which is decoded and copied."""
 
 
 def read_table(
@@ -63,14 +64,57 @@ def read_table(
 
     Raises:
         ServiceError: 400 `invalid_csv` with line and column, 413 `tensor_too_large` or `too_many_values`, 415
-            `unsupported_charset`, 422 `out_of_range` or `wrong_shape`.
+            `unsupported_charset`, 422 `out_of_range`, `wrong_shape` or `decoding_too_long`, 503 `decoder_failed`.
+        NeedsDecoderError: it is large, and this thread leaves those to others.
     """
-    with turns_for(len(body)):
-        _check_counts(body, limits)
-        reader = _TableReader(dtype, limits, header, columns)
-        for piece in _whole_lines(_utf8(body, codec_of(charset), charset)):
-            reader.add(piece)
-        return reader.array()
+    decoder = large_body_decoder() if len(body) > LARGE_BYTES else None
+    if decoder is None:
+        return _read(body, dtype, limits, charset, header, columns)
+    task = Task(
+        function=(__name__, read_body.__name__),
+        data=body,
+        arguments={
+            "dtype": dtype.str,
+            "elements": limits.tensor_elements,
+            "charset": charset,
+            "header": header,
+            "columns": columns,
+        },
+        room=room_for(1, _CELL_BYTES * len(body) + dtype.itemsize),
+        memory=_TEXT_BYTES * len(body) + 3 * _CELL_BYTES * len(body),
+        accepts=lambda _, arrays: [(array.ndim, array.dtype) for array in arrays] == [(2, dtype)],
+    )
+    [(_, [table])] = decoder.run([task], limits.decode_seconds, "the table takes")
+    return table
+
+
+def read_body(data: bytes, arguments: dict[str, Any]) -> tuple[None, list[Array]]:
+    """Read a table; in the decoder process."""
+    limits = Limits(tensor_elements=arguments["elements"])
+    given = (arguments["charset"], arguments["header"], arguments["columns"])
+    return None, [_read(data, np.dtype(arguments["dtype"]), limits, *given)]
+
+
+def _read(
+    body: bytes,
+    dtype: np.dtype[Any],
+    limits: Limits,
+    charset: str | None,
+    header: str | None,
+    columns: int | None,
+) -> Array:
+    _check_counts(body, limits)
+    if (charset or "").lower() == "utf-16" and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise not_of_charset(charset, 0, "it has no byte order mark", "invalid_csv")
+    text = decode_text(body, charset, "invalid_csv")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if dtype.kind == "f":
+        table = _read_floats(text, dtype, header, columns)
+        if table is not None:
+            limits.check_shape(table.shape, "the table")
+            return table
+    return _TableReader(dtype, limits, header, columns).read(text)
 
 
 def _check_counts(body: bytes, limits: Limits) -> None:
@@ -79,55 +123,51 @@ def _check_counts(body: bytes, limits: Limits) -> None:
     Commas of the first line are not counted, as it may be a header. In UTF-16, other characters count as well, yet no
     table that is small enough has so many.
     """
-    first = body.find(b"\n", 0, MAX_LINE_BYTES)
-    limits.check_shape([count_byte(body, _COMMA, max(first, 0))], "the table")
-    lines = count_byte(body, _NEWLINE)
+    first = body.find(b"\n", 0, MAX_LINE_CHARACTERS)
+    limits.check_shape([body.count(b",", max(first, 0))], "the table")
+    lines = body.count(b"\n")
     most = 2 * limits.tensor_elements  # some may be empty
     if lines > most:
         raise too_large("tensor_too_large", "the table", lines, most, "lines")
 
 
-def _utf8(body: bytes, codec: str, charset: str | None) -> Iterator[bytes]:
-    """Yield the text in UTF-8, some bytes at a time.
-
-    Raises:
-        ServiceError: 400 `invalid_csv`.
-    """
-    decoder = codecs.getincrementaldecoder(codec)()
-    for start in range(0, len(body), _PIECE_BYTES):
-        check_wanted()
-        pending = len(decoder.getstate()[0])
-        stop = start + _PIECE_BYTES
-        try:
-            yield decoder.decode(body[start:stop], stop >= len(body)).encode("utf-8", "surrogatepass")
-        except UnicodeDecodeError as error:
-            position = start - pending + error.start
-            raise not_of_charset(charset, position, error.reason, "invalid_csv") from error
-        except UnicodeError as error:  # all that the incremental decoder says of UTF-16 in no known order
-            raise not_of_charset(charset, 0, "it has no byte order mark", "invalid_csv") from error
+def _read_floats(text: str, dtype: np.dtype[Any], header: str | None, columns: int | None) -> Array | None:
+    """Read a table of nothing but numbers with numpy; None where there is anything else, which `_TableReader` names."""
+    end = text.find("\n") + 1
+    first = next(csv.reader([text[:end]]), [])
+    if not first or (columns is not None and len(first) != columns):
+        return None
+    skipped = int(header == "present" or (header != "absent" and is_header(first, float)))
+    if (skipped and len(first) == 1) or not _VISIBLE.search(text, end * skipped):
+        return None  # perhaps numbers with other separators; or none at all
+    try:
+        table = np.loadtxt(
+            _lines(text), delimiter=",", comments=None, quotechar='"', skiprows=skipped, ndmin=2
+        )
+        return convert(table, dtype, "the table") if table.shape[1] == len(first) else None
+    except (ValueError, ServiceError):
+        return None
 
 
-def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the text in pieces of whole lines; no piece ends within quotes.
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text.
 
     Raises:
         ServiceError: 413 `too_many_values` for a line that is too long.
     """
-    rest = b""
-    for chunk in chunks:
-        rest += chunk
-        end = rest.rfind(b"\n") + 1
-        if end and rest.count(b'"', 0, end) % 2 == 0:
-            yield rest[:end]
-            rest = rest[end:]
-        if len(rest) > MAX_LINE_BYTES:
-            raise too_large("too_many_values", "a line of the table", len(rest), MAX_LINE_BYTES, "bytes")
-    if rest:
-        yield rest
+    start = 0
+    while start < len(text):
+        stop = text.find("\n", start) + 1 or len(text)
+        if stop - start > MAX_LINE_CHARACTERS:
+            raise too_large(
+                "too_many_values", "a line of the table", stop - start, MAX_LINE_CHARACTERS, "characters"
+            )
+        yield text[start:stop]
+        start = stop
 
 
 class _TableReader:
-    """Reads a table piece by piece.
+    """Reads a table of any kind of cells, some lines at a time.
 
     Args:
         dtype: of the elements.
@@ -143,71 +183,48 @@ class _TableReader:
         self._columns = columns
         self._parse = parser_of(dtype)
         self._width = 0
-        self._lines = 0
-        self._rows = 0
-        self._arrays: list[Array] = []
 
-    def add(self, piece: bytes) -> None:
-        """Read the next lines."""
-        if not self._width:
-            end = piece.find(b"\n") + 1 or len(piece)
-            if piece.count(b'"', 0, end) % 2:
-                end = len(piece)
-            self._append(self._read_cells(piece[:end]))
-            piece = piece[end:]
-        if piece:
-            values = self._read_plain(piece) if self._width else None
-            self._append(self._read_cells(piece) if values is None else values)
-
-    def array(self) -> Array:
+    def read(self, text: str) -> Array:
         """Return the whole table."""
-        if not self._rows:
+        arrays, count = [], 0
+        cells = self._cells(text)
+        while some := list(islice(cells, _ROWS)):
+            count += len(some)
+            self._limits.check_shape((count, self._width), "the table")
+            lines, rows = zip(*some, strict=True)
+            arrays.append(numbers(rows, lines, self._parse, self._dtype))
+        if not arrays:
             raise invalid_table("the table has no line of numbers", {})
-        return np.concatenate(self._arrays).reshape(self._rows, self._width)
+        return np.concatenate(arrays).reshape(count, self._width)
 
-    def _append(self, values: Array) -> None:
-        if values.size:
-            self._rows += values.size // self._width
-            self._limits.check_shape((self._rows, self._width), "the table")
-            self._arrays.append(values)
+    def _cells(self, text: str) -> Iterator[tuple[int, list[str]]]:
+        """Yield number and cells of each line of numbers.
 
-    def _read_plain(self, piece: bytes) -> Array | None:
-        """Read lines of nothing but JSON's numbers, as most tables have; None where there is anything else."""
-        if self._dtype.kind not in "fiu" or b'"' in piece or piece.count(b"\r") != piece.count(b"\r\n"):
-            return None
-        rows = self._count_rows(piece)
-        if not rows or _NEGATIVE_ZERO.search(piece):
-            return None
-        try:
-            cells = orjson.loads(b"[%b]" % piece.removesuffix(b"\n").translate(_AS_LIST))
-        except orjson.JSONDecodeError:
-            return None
-        taken = {int, float} if self._dtype.kind == "f" else {int}
-        if len(cells) != rows * self._width or not set(map(type, cells)) <= taken:
-            return None
-        self._lines += rows
-        return to_array(cells, self._dtype)
-
-    def _count_rows(self, piece: bytes) -> int:
-        """Return the number of lines, 0 where some have more or fewer commas than they should."""
-        text = np.frombuffer(piece.removesuffix(b"\n") + b"\n", np.uint8)
-        commas = np.cumsum(text == _COMMA)[text == _NEWLINE]
-        return commas.size if (np.diff(commas, prepend=0) == self._width - 1).all() else 0
-
-    def _read_cells(self, piece: bytes) -> Array:
-        """Read lines of any kind of cells."""
-        rows, lines = self._split(piece.decode("utf-8", "surrogatepass"))
-        if rows and not self._width:
-            self._width = len(rows[0])
-            self._check_columns(rows[0])
-            if self._header == "present" or (self._header != "absent" and is_header(rows[0], self._parse)):
-                check_separator(rows[0])
-                rows, lines = rows[1:], lines[1:]
-        for line, row in zip(lines, rows, strict=True):
+        Raises:
+            ServiceError: 400 `invalid_csv`, 413 `too_many_values`, 422 `wrong_shape`.
+        """
+        for line, row in self._rows(text):
+            if not self._width:
+                self._width = len(row)
+                self._check_columns(row)
+                if self._header == "present" or (self._header != "absent" and is_header(row, self._parse)):
+                    check_separator(row)
+                    continue
             if len(row) != self._width:
                 details = {"line": line, "columns": len(row), "expected": self._width}
                 raise invalid_table(f"line {line} has {len(row)} columns; expected {self._width}", details)
-        return numbers(rows, lines, self._parse, self._dtype) if rows else np.empty(0, self._dtype)
+            yield line, row
+
+    def _rows(self, text: str) -> Iterator[tuple[int, list[str]]]:
+        """Yield number and cells of each line that is not empty."""
+        reader = csv.reader(_lines(text), strict=True, skipinitialspace=True)
+        try:
+            for row in reader:
+                if row and (len(row) > 1 or row[0].strip()):
+                    yield reader.line_num, row
+        except csv.Error as error:
+            line = reader.line_num
+            raise invalid_table(f"line {line}: {error}", {"line": line}) from error
 
     def _check_columns(self, row: list[str]) -> None:
         if self._columns is not None and self._width != self._columns:
@@ -215,18 +232,3 @@ class _TableReader:
             message = f"the number of the table's columns is {self._width}; expected {self._columns}{hint}"
             details = {"columns": self._width, "expected": self._columns}
             raise ServiceError(422, "wrong_shape", message, details)
-
-    def _split(self, text: str) -> tuple[list[list[str]], list[int]]:
-        """Return the cells of each line that is not empty, and the lines' numbers."""
-        reader = csv.reader(StringIO(text, newline=""), strict=True, skipinitialspace=True)
-        rows, lines = [], []
-        try:
-            for row in reader:
-                if row and (len(row) > 1 or row[0].strip()):
-                    rows.append(row)
-                    lines.append(self._lines + reader.line_num)
-        except csv.Error as error:
-            line = self._lines + reader.line_num
-            raise invalid_table(f"line {line}: {error}", {"line": line}) from error
-        self._lines += reader.line_num
-        return rows, lines

@@ -21,8 +21,8 @@ _LIMIT_SHARES: Final = {
 }
 """The same of the bounds that are no settings."""
 _RUNS: Final = Fraction(3, 4)
-"""How much of the memory for requests the tensors of one run for each worker, heavy ones included, may take together:
-all but what bodies and unsent responses take."""
+"""How much of the memory for requests the tensors of one run for each worker may take together: all but what bodies and
+unsent responses take."""
 _REST_BYTES: Final = 256 << 20
 """What the process takes without any request. All else is for requests, or a quarter where that is more."""
 _WORKER_BYTES: Final = 256 << 20
@@ -41,8 +41,7 @@ def fit_to_memory(settings: Settings, memory: int | None) -> Settings:
     if memory is None:
         return settings
     workers = settings.workers or max(1, min(settings.worker_count, memory // _WORKER_BYTES))
-    runs = workers + max(1, workers - 1)
-    shares = MEMORY_SHARES | {"max_run_bytes": _RUNS / runs}
+    shares = MEMORY_SHARES | {"max_run_bytes": _RUNS / workers}
     for_requests = max(memory - _REST_BYTES, memory // 4)
 
     def fit(default: int, share: Fraction) -> int:

@@ -1,4 +1,4 @@
-"""The process that decodes large images."""
+"""The processes that decode large bodies."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class DecoderMetrics:
-    """`kuiper_image_decoders` and `kuiper_image_decoders_ended_total`."""
+    """`kuiper_decoders` and `kuiper_decoders_ended_total`."""
 
     def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the gauge and the counter."""
         yield prometheus.GaugeMetricFamily(
-            "kuiper_image_decoders", "processes that decode large images", value=snapshot.has_decoder
+            "kuiper_decoders", "processes that decode large bodies", value=snapshot.decoders
         )
         ended = prometheus.CounterMetricFamily(
-            "kuiper_image_decoders_ended",
-            "processes that decoded large images and were ended, or ended, during a request",
+            "kuiper_decoders_ended",
+            "processes that decoded large bodies and were ended, or ended, during a request",
             labels=("code",),
         )
         for code, count in snapshot.decoders_ended.items():

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from engine import Compilation
 from service.config.settings import Settings
+from service.decoding import DECODERS
 from service.graph.view import count_precisions
 from service.histogram import Histogram
-from service.images.decoder import DECODER
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.policy import scheduling_policy
 from service.scheduling.scheduler import Scheduler
@@ -58,9 +58,7 @@ class Snapshot:
         models: every version of every loaded model.
         workers: threads that run models.
         busy_workers: how many of them run one now.
-        heavy_workers: threads for heavy requests, beside these.
-        busy_heavy_workers: how many of them are at work on one now.
-        has_decoder: whether there is a process that decodes large images now.
+        decoders: how many processes decode large bodies now.
         decoders_ended: how many such processes were ended, by the code of the error that told the client.
         http_durations: durations of the HTTP requests so far.
         traffic: of each model that has one, by name.
@@ -71,9 +69,7 @@ class Snapshot:
     models: Sequence[ModelSnapshot]
     workers: int
     busy_workers: int
-    heavy_workers: int
-    busy_heavy_workers: int
-    has_decoder: bool
+    decoders: int
     decoders_ended: Mapping[str, int]
     http_durations: HttpDurations
     traffic: Mapping[str, ModelTraffic] = field(default_factory=dict)
@@ -125,10 +121,8 @@ def take_snapshot(
         snapshots,
         settings.worker_count,
         scheduler.busy_workers(),
-        settings.heavy_worker_count,
-        scheduler.busy_heavy_workers(),
-        DECODER.is_running,
-        DECODER.ended,
+        DECODERS.running,
+        DECODERS.ended,
         http_durations,
         traffic or {},
         polls,

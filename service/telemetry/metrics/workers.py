@@ -1,4 +1,4 @@
-"""The worker threads, and those for heavy requests."""
+"""The worker threads."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WorkerMetrics:
-    """`kuiper_workers` and `kuiper_heavy_workers`, and how many of each are busy."""
+    """`kuiper_workers`, and how many of them are busy."""
 
     def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the gauges."""
@@ -20,12 +20,4 @@ class WorkerMetrics:
         )
         yield prometheus.GaugeMetricFamily(
             "kuiper_workers_busy", "threads that are running a model now", value=snapshot.busy_workers
-        )
-        yield prometheus.GaugeMetricFamily(
-            "kuiper_heavy_workers", "threads for heavy requests", value=snapshot.heavy_workers
-        )
-        yield prometheus.GaugeMetricFamily(
-            "kuiper_heavy_workers_busy",
-            "threads that are at work on a heavy request now",
-            value=snapshot.busy_heavy_workers,
         )

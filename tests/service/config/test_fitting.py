@@ -65,8 +65,7 @@ def test_what_is_for_many_requests_holds_that_for_one() -> None:
 def test_budgets_together_leave_room_for_the_process() -> None:
     for memory, workers in itertools.product((512 * MIB, 1024 * MIB, 2048 * MIB, 8192 * MIB), (1, 2, 8)):
         fitted = fit_to_memory(Settings(workers=workers), memory)
-        runs = fitted.worker_count + fitted.heavy_worker_count
-        taken = fitted.max_buffered_bytes + fitted.unsent_bytes + runs * fitted.max_run_bytes
+        taken = fitted.max_buffered_bytes + fitted.unsent_bytes + fitted.worker_count * fitted.max_run_bytes
         assert taken + 256 * MIB <= memory
 
 
