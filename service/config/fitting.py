@@ -15,6 +15,7 @@ MEMORY_SHARES: Final = {
 }
 """Setting -> how much of the memory for requests, in bytes, its default is at most, in its own unit."""
 _LIMIT_SHARES: Final = {
+    "json_bytes": Fraction(1, 64),  # up to 24 bytes each, once parsed
     "image_pixels": Fraction(1, 16),  # three bytes each, once decoded
     "tensor_elements": Fraction(1, 64),  # eight bytes each
     "answer_bytes": Fraction(1, 16),  # its arrays take as much again

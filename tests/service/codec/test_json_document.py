@@ -154,7 +154,7 @@ def test_errors_name_their_place(apart: Apart) -> None:
     ("text", "unit"),
     [
         (b"[" + b"[]," * MAX_LISTS + b"0]", "lists"),
-        (b"[" + b"{}," * MAX_OBJECTS + b"0]", "objects"),
+        (b"[" + b"{}," * (MAX_OBJECTS + 1) + b"0]", "objects"),
         (b"[" * (MAX_LISTS + 1), "lists"),
         (b"[" + b'"a",' * MAX_VALUES + b"0]", "values"),
     ],
