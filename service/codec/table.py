@@ -3,13 +3,14 @@
 import csv
 import re
 from collections.abc import Iterator
+from io import BytesIO, TextIOWrapper
 from itertools import islice
 from typing import Any
 
 import numpy as np
+import orjson
 
 from engine import Array
-from service.codec.conversion import convert
 from service.codec.table_cells import (
     check_separator,
     invalid_table,
@@ -17,8 +18,9 @@ from service.codec.table_cells import (
     numbers,
     parser_of,
     separator_hint,
+    to_array,
 )
-from service.codec.text import decode_text, not_of_charset
+from service.codec.text import codec_of, decode_text, not_of_charset
 from service.config.limits import Limits, too_large
 from service.decoding import Task, large_body_decoder
 from service.decoding.shared_file import room_for
@@ -28,13 +30,16 @@ LARGE_BYTES = 1 << 18
 """Longest table that is read where it is."""
 MAX_LINE_CHARACTERS = 2 << 20
 """Longest line of a table."""
-_VISIBLE = re.compile(r"\S")
+_PIECE_BYTES = 1 << 18
+"""Bytes of plain numbers that are parsed at a time."""
+_NEWLINE, _COMMA = b"\n,"
+_AS_LIST = bytes.maketrans(b"\n\r", b", ")
+_NEGATIVE_ZERO = re.compile(rb"-0[^.0-9eE]|-0$")
+"""The JSON parser takes it for the integer 0, which has no sign."""
 _ROWS = 1 << 12
 """Lines whose cells are in memory at the same time."""
 _CELL_BYTES = 8
 """Bytes of the array for each byte of text: a complex number for a digit and a comma."""
-_TEXT_BYTES = 6
-"""Bytes of memory for each byte of text, which is decoded and copied."""
 
 
 def read_table(
@@ -81,7 +86,7 @@ def read_table(
             "columns": columns,
         },
         room=room_for(1, _CELL_BYTES * len(body) + dtype.itemsize),
-        memory=_TEXT_BYTES * len(body) + 3 * _CELL_BYTES * len(body),
+        memory=2 * _CELL_BYTES * len(body),
         accepts=lambda _, arrays: [(array.ndim, array.dtype) for array in arrays] == [(2, dtype)],
     )
     [(_, [table])] = decoder.run([task], limits.decode_seconds, "the table takes")
@@ -103,18 +108,18 @@ def _read(
     header: str | None,
     columns: int | None,
 ) -> Array:
+    codec = codec_of(charset)
     _check_counts(body, limits)
-    if (charset or "").lower() == "utf-16" and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if codec == "utf-16" and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise not_of_charset(charset, 0, "it has no byte order mark", "invalid_csv")
-    text = decode_text(body, charset, "invalid_csv")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if dtype.kind == "f":
-        table = _read_floats(text, dtype, header, columns)
-        if table is not None:
-            limits.check_shape(table.shape, "the table")
-            return table
-    return _TableReader(dtype, limits, header, columns).read(text)
+    plain = _read_plain(body, codec, dtype, limits, header, columns)
+    if plain is not None:
+        return plain
+    try:
+        return _TableReader(dtype, limits, header, columns).read(_lines(body, codec))
+    except UnicodeDecodeError:
+        decode_text(body, charset, "invalid_csv")  # names the place in the body
+        raise
 
 
 def _check_counts(body: bytes, limits: Limits) -> None:
@@ -131,39 +136,68 @@ def _check_counts(body: bytes, limits: Limits) -> None:
         raise too_large("tensor_too_large", "the table", lines, most, "lines")
 
 
-def _read_floats(text: str, dtype: np.dtype[Any], header: str | None, columns: int | None) -> Array | None:
-    """Read a table of nothing but numbers with numpy; None where there is anything else, which `_TableReader` names."""
-    end = text.find("\n") + 1
-    first = next(csv.reader([text[:end]]), [])
-    if not first or (columns is not None and len(first) != columns):
-        return None
-    skipped = int(header == "present" or (header != "absent" and is_header(first, float)))
-    if (skipped and len(first) == 1) or not _VISIBLE.search(text, end * skipped):
-        return None  # perhaps numbers with other separators; or none at all
+def _read_plain(
+    body: bytes, codec: str, dtype: np.dtype[Any], limits: Limits, header: str | None, columns: int | None
+) -> Array | None:
+    """Read a table of nothing but JSON's numbers, as most are; None where there is anything else.
+
+    The JSON parser takes a tenth of the time.
+    """
+    end = body.find(b"\n", 0, _PIECE_BYTES) + 1
     try:
-        table = np.loadtxt(
-            _lines(text), delimiter=",", comments=None, quotechar='"', skiprows=skipped, ndmin=2
-        )
-        return convert(table, dtype, "the table") if table.shape[1] == len(first) else None
-    except (ValueError, ServiceError):
+        row = next(csv.reader([body[:end].decode(codec)]), [])
+    except (UnicodeDecodeError, csv.Error):
         return None
+    if not row or dtype.kind not in "fiu" or (columns is not None and len(row) != columns):
+        return None
+    has_header = header == "present" or (header != "absent" and is_header(row, parser_of(dtype)))
+    if has_header and len(row) == 1:
+        return None  # perhaps numbers with other separators
+    arrays, count, start = [], 0, end * has_header
+    while start < len(body):
+        is_last = len(body) - start <= _PIECE_BYTES
+        stop = len(body) if is_last else body.rfind(b"\n", start, start + _PIECE_BYTES) + 1
+        values = _plain_numbers(body[start:stop].rstrip(b"\r\n"), len(row), dtype) if stop else None
+        if values is None:
+            return None
+        count += len(values)
+        limits.check_shape((count, len(row)), "the table")
+        arrays.append(values)
+        start = stop
+    return np.concatenate(arrays) if arrays else None
 
 
-def _lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text.
+def _plain_numbers(piece: bytes, width: int, dtype: np.dtype[Any]) -> Array | None:
+    """Return lines of so many numbers each as an array (lines, width)."""
+    if piece.count(b"\r") != piece.count(b"\r\n") or _NEGATIVE_ZERO.search(piece):
+        return None
+    text = np.frombuffer(piece + b"\n", np.uint8)
+    commas = np.cumsum(text == _COMMA)[text == _NEWLINE]
+    if (np.diff(commas, prepend=0) != width - 1).any():
+        return None
+    try:
+        cells = orjson.loads(b"[%b]" % piece.translate(_AS_LIST))
+    except orjson.JSONDecodeError:
+        return None
+    taken = {int, float} if dtype.kind == "f" else {int}
+    if len(cells) != len(commas) * width or not set(map(type, cells)) <= taken:
+        return None
+    return to_array(cells, dtype).reshape(-1, width)
+
+
+def _lines(body: bytes, codec: str) -> Iterator[str]:
+    """Yield the lines of a table.
 
     Raises:
         ServiceError: 413 `too_many_values` for a line that is too long.
+        UnicodeDecodeError: the body is not of that charset.
     """
-    start = 0
-    while start < len(text):
-        stop = text.find("\n", start) + 1 or len(text)
-        if stop - start > MAX_LINE_CHARACTERS:
-            raise too_large(
-                "too_many_values", "a line of the table", stop - start, MAX_LINE_CHARACTERS, "characters"
-            )
-        yield text[start:stop]
-        start = stop
+    with TextIOWrapper(BytesIO(body), codec) as text:
+        while line := text.readline(MAX_LINE_CHARACTERS + 1):
+            if len(line) > MAX_LINE_CHARACTERS:
+                what = "a line of the table"
+                raise too_large("too_many_values", what, len(line), MAX_LINE_CHARACTERS, "characters")
+            yield line
 
 
 class _TableReader:
@@ -184,26 +218,26 @@ class _TableReader:
         self._parse = parser_of(dtype)
         self._width = 0
 
-    def read(self, text: str) -> Array:
+    def read(self, lines: Iterator[str]) -> Array:
         """Return the whole table."""
         arrays, count = [], 0
-        cells = self._cells(text)
+        cells = self._cells(lines)
         while some := list(islice(cells, _ROWS)):
             count += len(some)
             self._limits.check_shape((count, self._width), "the table")
-            lines, rows = zip(*some, strict=True)
-            arrays.append(numbers(rows, lines, self._parse, self._dtype))
+            places, rows = zip(*some, strict=True)
+            arrays.append(numbers(rows, places, self._parse, self._dtype))
         if not arrays:
             raise invalid_table("the table has no line of numbers", {})
         return np.concatenate(arrays).reshape(count, self._width)
 
-    def _cells(self, text: str) -> Iterator[tuple[int, list[str]]]:
+    def _cells(self, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
         """Yield number and cells of each line of numbers.
 
         Raises:
             ServiceError: 400 `invalid_csv`, 413 `too_many_values`, 422 `wrong_shape`.
         """
-        for line, row in self._rows(text):
+        for line, row in self._rows(lines):
             if not self._width:
                 self._width = len(row)
                 self._check_columns(row)
@@ -215,9 +249,9 @@ class _TableReader:
                 raise invalid_table(f"line {line} has {len(row)} columns; expected {self._width}", details)
             yield line, row
 
-    def _rows(self, text: str) -> Iterator[tuple[int, list[str]]]:
+    def _rows(self, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
         """Yield number and cells of each line that is not empty."""
-        reader = csv.reader(_lines(text), strict=True, skipinitialspace=True)
+        reader = csv.reader(lines, strict=True, skipinitialspace=True)
         try:
             for row in reader:
                 if row and (len(row) > 1 or row[0].strip()):
