@@ -5,7 +5,8 @@ parser. A decoder process has lower priority, bounded memory and no secrets, and
 when the client leaves. Its results are arrays in shared memory, which are copied and validated.
 
     large_body_decoder()     the decoder of this thread; None: decode here
-    NeedsDecoderError        raised by it in workers, which leave such requests to the threads that have a decoder
+    leave_large()            leaves other work that takes a worker long to the same threads
+    NeedsDecoderError        raised by both in workers, which leave such requests to the threads that have a decoder
     DECODERS                 all decoders of the server
 """
 
@@ -16,6 +17,8 @@ from service.decoding.decoder import (
     NeedsDecoderError,
     Task,
     large_body_decoder,
+    leave_large,
+    leaves_large_bodies,
     leaving_large_bodies,
 )
 
@@ -26,5 +29,7 @@ __all__ = [
     "NeedsDecoderError",
     "Task",
     "large_body_decoder",
+    "leave_large",
+    "leaves_large_bodies",
     "leaving_large_bodies",
 ]

@@ -49,7 +49,7 @@ def _nothing_ended() -> dict[str, int]:
 
 
 class NeedsDecoderError(Exception):
-    """A worker has met a large body, which it leaves to a thread that has a decoder; the work is begun again there."""
+    """A worker has met a large body or response, which it leaves to a thread with a decoder, to begin again there."""
 
 
 class DecodingStoppedError(Exception):
@@ -390,6 +390,25 @@ def large_body_decoder() -> Decoder | None:
     if _here.is_left:
         raise NeedsDecoderError
     return _here.decoder
+
+
+def leave_large(amount: int, most: int) -> None:
+    """Leave work that would keep a worker for long, such as writing a large response, to a thread that has a decoder.
+
+    Args:
+        amount: how much it is, in bytes or pixels.
+        most: the most that any thread does.
+
+    Raises:
+        NeedsDecoderError: it is more, and this thread leaves it to others.
+    """
+    if amount > most and _here.is_left:
+        raise NeedsDecoderError
+
+
+def leaves_large_bodies() -> bool:
+    """Return whether this thread leaves large bodies, and other such work, to others."""
+    return _here.is_left
 
 
 @contextmanager

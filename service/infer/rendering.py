@@ -7,12 +7,15 @@ import numpy as np
 from service.codec import Picture
 from service.config.limits import Limits
 from service.config.model_config import ImageConfig
+from service.decoding import leave_large
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
 from service.images.preparation import ImageInput, open_images, prepare
 from service.tasks import Prediction, Task
 
 PNG_TYPE = "image/png"
+LARGE_PIXELS = 2_000_000
+"""Most pixels of a picture that is drawn where it is."""
 MAX_SIDE = 2048
 """Most columns and rows of a drawn picture; larger pictures are drawn smaller."""
 
@@ -56,6 +59,7 @@ def render(
     """
     geometry = picture.geometry
     width, height = drawn_size(geometry)
+    leave_large(width * height, LARGE_PIXELS)
     whole = config.model_copy(
         update={
             "size": (height, width),

@@ -14,6 +14,7 @@ from service.decoding import (
     DecodingStoppedError,
     NeedsDecoderError,
     large_body_decoder,
+    leaves_large_bodies,
 )
 from service.errors import ServiceError, out_of_memory, without_frames
 from service.repository.row_runs import run_rows
@@ -23,6 +24,8 @@ from service.scheduling.declared_shape import name_declared_shape
 from service.scheduling.job import Job, JobResult, RunOutcome
 from service.scheduling.record import CallStatus
 
+LARGE_ROWS = 16
+"""Most rows of a run with captures or statistics on a worker: what is observed takes many times as long as the run."""
 _EXPLAINED = (ServiceError, InputError, LayerError, RunStoppedError)
 """Errors whose message says everything; the log needs the tracebacks of all others."""
 
@@ -30,7 +33,8 @@ _EXPLAINED = (ServiceError, InputError, LayerError, RunStoppedError)
 def decode(job: Job[Any]) -> bool:
     """Decode a job's inputs, if they are not; returns whether it can run.
 
-    It cannot if it failed, was cancelled, or has a large body, which is left to a thread with a decoder.
+    It cannot if it failed, was cancelled, or is left to a thread with a decoder, as its body is large or many of its
+    rows are observed.
     """
     if job.stop_reason() is not None:
         return False
@@ -50,7 +54,8 @@ def decode(job: Job[Any]) -> bool:
     job.rows = count_rows(decoded.inputs)
     job.trace_level = decoded.options.trace or TraceLevel.OFF
     job.is_observed = bool(decoded.options.capture) or job.trace_level >= TraceLevel.STATISTICS
-    return True
+    job.needs_decoder = job.is_observed and job.rows > LARGE_ROWS and leaves_large_bodies()
+    return not job.needs_decoder
 
 
 def set_signature(job: Job[Any], max_batch_size: int) -> None:
@@ -78,7 +83,7 @@ def run(jobs: Sequence[Job[Any]], sample: Callable[[], bool]) -> None:
 
 
 def encode(job: Job[Any], outcome: RunOutcome) -> None:
-    """Encode a job's response; one for which a large picture is decoded is left to a thread with a decoder."""
+    """Encode a job's response; a large one is left to a thread with a decoder."""
     try:
         response = job.context.run(job.encode, outcome)
     except NeedsDecoderError:
@@ -91,7 +96,7 @@ def encode(job: Job[Any], outcome: RunOutcome) -> None:
 
 
 def go_on_with_decoder(job: Job[Any]) -> None:
-    """Decode a job's large body, or encode its response; on a thread that has a decoder."""
+    """Decode a job's body, run it where it is observed, or encode its response; on a thread with a decoder."""
     job.needs_decoder = False
     decoder = large_body_decoder()
     if decoder is None:
@@ -103,6 +108,8 @@ def go_on_with_decoder(job: Job[Any]) -> None:
         elif job.stop_reason() is None:
             encode(job, job.outcome)
         job.outcome = job.on_cancel = None
+    if job.is_observed and job.decoded is not None:
+        run([job], lambda: False)
 
 
 def _run_alone(job: Job[Any], is_sampled: bool) -> None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from engine import Array
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.task_keys import TaskKeys
+from service.decoding import leave_large
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
 from service.schemas import JsonNumber
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 MaskForm = Literal["rle", "none"]
 MAX_MASK_PIXELS = 1 << 28
 """Most pixels of the boxes of a request, in its pictures, of which masks are made."""
+LARGE_PIXELS = 8_000_000
+"""Most of them of which masks are made where they are."""
 
 _STRIP_PIXELS = 1 << 20
 """Pixels of a mask that are decided at a time."""
@@ -114,6 +117,7 @@ class InstanceSegmentation(Task):
 
         Raises:
             ServiceError: 422 `no_boxes`; 413 `answer_too_large` where the boxes have more than `MAX_MASK_PIXELS`.
+            NeedsDecoderError: there are many, and this thread leaves those to others.
         """
         prototypes = outputs[self._prototypes]
         if prototypes.ndim != 4:
@@ -128,6 +132,7 @@ class InstanceSegmentation(Task):
                 pixels += int(sum((right - left) * (bottom - top) for left, top, right, bottom in placed))
                 if pixels > MAX_MASK_PIXELS:
                     raise _too_large(pixels)
+                leave_large(pixels, LARGE_PIXELS)
             answers.append(
                 [
                     self._instance(

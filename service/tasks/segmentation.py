@@ -16,6 +16,7 @@ from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
+from service.decoding import leave_large
 from service.errors import ServiceError
 from service.images.drawing import COLOURS, Drawing
 from service.images.geometry import ImageGeometry
@@ -35,6 +36,8 @@ MAX_MASK_PIXELS = 1 << 28
 MAX_SCORES = 1 << 31
 """Most scores of all classes that are interpolated for the pixels of a request's pictures."""
 _MAX_CLASS = 1 << 30
+LARGE_SCORES = 1 << 22
+"""Most scores of pictures that are interpolated where they are."""
 
 
 class SegmentationConfig(TomlTable):
@@ -147,6 +150,7 @@ class SemanticSegmentation(Task):
                 a threshold where each pixel belongs to the class of its highest score; 413
                 `answer_too_large` for arrays of more than `MAX_ARRAY_PIXELS`, or more than `MAX_MASK_PIXELS` or
                 `MAX_SCORES`.
+            NeedsDecoderError: there are many, and this thread leaves those to others.
         """
         maps = self._maps(outputs[self._chosen])
         if "threshold" in parameters and self._options.activation == "argmax":
@@ -162,6 +166,7 @@ class SemanticSegmentation(Task):
             raise _too_large(pixels, maps.shape[1], MAX_MASK_PIXELS, "pixels")
         if pixels * maps.shape[1] > MAX_SCORES:
             raise _too_large(pixels, maps.shape[1], MAX_SCORES, "scores")
+        leave_large(pixels * maps.shape[1], LARGE_SCORES)
         is_argmax = self._options.activation == "argmax"
         found = [sound_scores(item, is_argmax) for item in maps]
         return [

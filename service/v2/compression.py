@@ -10,11 +10,14 @@ from collections.abc import Sequence
 
 from service.codec.inflation import check_memory
 from service.config.limits import Limits
+from service.decoding import leave_large
 from service.errors import ServiceError
 from service.scheduling.answer import BytesLike
 
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 
+LARGE_BYTES = 2 << 20
+"""Most bytes of an answer that are compressed where they are."""
 WORTH_BYTES = 1024
 """Answers with fewer bytes are not compressed."""
 _STEP = 1 << 16
@@ -88,6 +91,9 @@ def compress(pieces: Sequence[BytesLike], encoding: str) -> tuple[Sequence[Bytes
 
     Returns:
         The pieces to send, and their coding.
+
+    Raises:
+        NeedsDecoderError: the answer is large, and this thread leaves that to others.
     """
     length = sum(map(len, pieces))
     if encoding == IDENTITY or length < WORTH_BYTES:
@@ -96,6 +102,7 @@ def compress(pieces: Sequence[BytesLike], encoding: str) -> tuple[Sequence[Bytes
         sample = _first_bytes(pieces)
         if len(zlib.compress(sample, _LEVEL)) > _WORTH_RATIO * len(sample):
             return pieces, IDENTITY
+    leave_large(length, LARGE_BYTES)
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _BITS[encoding])
     packed = [packer.compress(piece) for piece in pieces]
     packed.append(packer.flush())

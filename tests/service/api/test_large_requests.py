@@ -15,6 +15,7 @@ from PIL import Image
 
 from engine import Array
 from service.codec.json_document import LARGE_BYTES
+from service.codec.json_text import LARGE_BYTES as LARGE_ANSWER
 from service.codec.npz import LARGE_BYTES as LARGE_ARCHIVE
 from service.config.limits import Limits
 from service.config.settings import Settings
@@ -31,7 +32,7 @@ READY = "import sys, time; from service.decoding.frames import *; write_frame(sy
 SIDE = int(LARGE_PIXELS**0.5) + 1
 FEW = np.array([[-1, 0.5, 2]], np.float32)
 ZEROS = np.zeros((LARGE_ARCHIVE // 12 + 1, 3), np.float32)
-MANY = np.random.default_rng(0).standard_normal((175_000, 3)).astype(np.float32)
+MANY = np.random.default_rng(0).standard_normal((LARGE_ANSWER // 12 + 1, 3)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +106,12 @@ async def test_progressive_images_that_take_as_long_as_larger_ones(
 async def test_rows_of_v1(client: AsyncClient, apart: list[int]) -> None:
     answer = await client.post("/v1/models/vector:predict", json={"instances": MANY.tolist()})
     np.testing.assert_array_equal(np.array(answer.json()["predictions"], np.float32), MANY.clip(0))
-    assert apart == [1]
+    assert apart == [1, 1], "body and response"
 
 
 async def test_large_captures_of_many_rows(client: AsyncClient, apart: list[int]) -> None:
     assert len(await ask(client, "application/x-npy", npy(MANY), "&capture=0")) == len(MANY)
-    assert apart == []
+    assert apart == [1]
 
 
 async def test_the_timeout_of_a_large_document_of_v2_is_read(client: AsyncClient, apart: list[int]) -> None:
@@ -142,7 +143,22 @@ async def test_large_answers_of_v2(client: AsyncClient, apart: list[int]) -> Non
     answer = await client.post("/v2/models/vector/infer", content=tensor(MANY))
     read = np.array(answer.json()["outputs"][0]["data"], np.float32).reshape(-1, 3)
     np.testing.assert_array_equal(read, MANY.clip(0))
-    assert apart == [1]
+    assert apart == [1, 1], "body and response"
+
+
+@pytest.mark.parametrize(("coding", "calls"), [("identity", 0), ("gzip", 1)])
+async def test_large_binary_answers_of_v2_that_are_compressed(
+    client: AsyncClient, apart: list[int], coding: str, calls: int
+) -> None:
+    tensor: dict[str, Any] = {"name": "pnnx_input_0", "shape": MANY.shape, "datatype": "FP32"}
+    tensor["parameters"] = {"binary_data_size": MANY.nbytes}
+    text = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
+    headers = {"Inference-Header-Content-Length": str(len(text)), "Accept-Encoding": coding}
+    answer = await client.post("/v2/models/vector/infer", content=text + MANY.tobytes(), headers=headers)
+    assert answer.headers.get("Content-Encoding", "identity") == coding
+    read = np.frombuffer(answer.content[-MANY.nbytes :], np.float32).reshape(MANY.shape)
+    np.testing.assert_array_equal(read, MANY.clip(0))
+    assert len(apart) == calls
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect
 
-from service.codec import Decoded
+from engine import TraceLevel
+from service.codec import Decoded, Options
 from service.decoding import DecodingStoppedError, large_body_decoder
 from service.errors import ServiceError
 from service.scheduling import worker
+from service.scheduling.execution import LARGE_ROWS
 from service.scheduling.job import RunOutcome
 from service.scheduling.record import CallStatus
 from service.scheduling.worker import DECODERS_AT_ONCE
@@ -94,6 +96,25 @@ async def test_other_calls_pass_by_a_response_that_is_encoded_for_long(
     assert graph.firsts == [[4], [3]], "it is run once"
     assert [(record.status, record.leads_run) for record in records] == [(CallStatus.SUCCESS, True)] * 2
     assert records[1].timestamps.encode_end
+
+
+async def test_other_calls_pass_by_a_run_of_many_rows_that_is_observed(
+    start: Start, graph: StubGraph
+) -> None:
+    scheduler, model = start(), model_of(graph)
+    graph.close()
+    observed = Options(trace=TraceLevel.STATISTICS)
+    task = Client(scheduler).ask(call_of(model, rows(*range(LARGE_ROWS + 1)), options=observed))
+    await graph.has_begun()
+    light = asyncio.create_task(
+        scheduler.run(call_of(model, rows(*range(LARGE_ROWS)), options=observed), stay)
+    )
+    await graph.has_begun()
+    assert graph.threads == ["decoding_0", "worker-0"]
+    graph.open.set()
+    assert len(await task) == LARGE_ROWS + 1
+    assert len(await light) == LARGE_ROWS
+    await settled(scheduler)
 
 
 async def test_large_bodies_count_towards_the_queue(start: Start, graph: StubGraph) -> None:
