@@ -11,7 +11,6 @@ from starlette.requests import Request
 from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.settings import Settings
-from service.decoding import DECODERS
 from service.graph.document_cache import DocumentCache
 from service.lifecycle import Lifecycle, Phase
 from service.repository.early_load import EarlyLoad
@@ -101,7 +100,7 @@ class Services:
         default_factory=lambda: LoadingThreads(this_machine().cpus + _SPARE_THREADS)
     )
     inspections: FairExecutor = field(default_factory=lambda: FairExecutor("inspections"))
-    unpacking: FairExecutor = field(default_factory=lambda: FairExecutor("unpacking", prepare=DECODERS.open))
+    unpacking: FairExecutor = field(default_factory=lambda: FairExecutor("unpacking"))
     comparisons: FairExecutor = field(default_factory=lambda: FairExecutor("comparisons"))
     documents: DocumentCache = field(default_factory=DocumentCache)
     quantizations: QuantizationFiles = field(default_factory=QuantizationFiles)

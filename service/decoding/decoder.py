@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, cast
-from weakref import WeakSet
+from typing import Any, BinaryIO, TypeVar, cast
 
 import orjson
 
@@ -33,6 +32,10 @@ _PATIENCE = 3.0
 """How many times as long decoding may take as the processor has time for it, which others use first."""
 SPARE_BYTES = 256 << 20
 """Memory of the process besides what the body needs."""
+_NICENESS = 10
+_GROUP_NICENESS = 4
+"""Of its session, outside which the niceness of a process has no effect where the system groups sessions: 0.4 of the
+processor time of others, as all other programs of the machine, not only the server, come before it."""
 _GROWTH = 4
 """How many times as many bytes as the body its result may have, besides arrays."""
 _REFUSALS = frozenset((400, 413, 415, 422))
@@ -40,6 +43,7 @@ _REFUSALS = frozenset((400, 413, 415, 422))
 _KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "VIRTUAL_ENV")
 """Variables of the environment that the process gets; the others may be secrets."""
 
+Result = TypeVar("Result")
 _numbers = count()
 _logger = logging.getLogger(__name__)
 
@@ -98,6 +102,7 @@ class _DecoderProcess:
         except OSError:
             os.close(self.file)
             raise
+        _be_modest(self._process.pid)
         self.requests = cast("BinaryIO", self._process.stdin)
         self.answers = cast("BinaryIO", self._process.stdout)
 
@@ -340,7 +345,7 @@ class Decoder:
 
 
 class Decoders:
-    """All decoders of the server: each belongs to a thread.
+    """All decoders of the server: as many as threads need at the same time.
 
     Attributes:
         ended: how many processes were ended with each error.
@@ -348,17 +353,30 @@ class Decoders:
 
     def __init__(self) -> None:
         self.ended = _nothing_ended()
-        self._all: WeakSet[Decoder] = WeakSet()
+        self._lock = threading.Lock()
+        self._all: list[Decoder] = []
+        self._free: list[Decoder] = []
+        """The one that was used last, whose process may still run, comes last."""
 
     @property
     def running(self) -> int:
         """How many processes there are."""
         return sum(decoder.is_running for decoder in list(self._all))
 
-    def open(self) -> None:
-        """Give this thread a decoder: it decodes large bodies from now on."""
-        _here.decoder = Decoder(ended=self.ended)
-        self._all.add(_here.decoder)
+    def call(self, function: Callable[[], Result]) -> Result:
+        """Return what a function returns, which has a decoder for large bodies."""
+        with self._lock:
+            if not self._free:
+                self._free.append(Decoder(ended=self.ended))
+                self._all += self._free
+            decoder = self._free.pop()
+        _here.decoder = decoder
+        try:
+            return function()
+        finally:
+            _here.decoder = None
+            with self._lock:
+                self._free.append(decoder)
 
     def close(self) -> None:
         """End all processes."""
@@ -440,6 +458,14 @@ def _run_all(
             return result
         results.append(result)
     return results
+
+
+def _be_modest(process: int) -> None:
+    """Have a process, and its session, take the processor after all others, from its start on."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, process, _NICENESS)
+    with suppress(OSError):
+        Path(f"/proc/{process}/autogroup").write_text(str(_GROUP_NICENESS))
 
 
 def _refusal(problem: object) -> ServiceError:

@@ -24,10 +24,6 @@ from service.decoding import shared_file
 from service.decoding.frames import read_frame, write_frame
 from service.errors import ServiceError
 
-_NICENESS = 10
-_GROUP_NICENESS = 4
-"""Of its session, outside which the niceness of a process has no effect where the system groups sessions: 0.4 of the
-processor time of others, as all other programs of the machine, not only the server, come before it."""
 _OOM_SCORE = 500
 """The system ends this process rather than the server where memory is short."""
 _MOST_BYTES = 1 << 40
@@ -73,15 +69,11 @@ def answer(head: dict[str, Any], data: bytes, descriptor: int, answers: BinaryIO
 
 
 def be_modest() -> None:
-    """Take processor and memory after the server, and write no files."""
+    """Take memory after the server, and write no files."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415  # there is none on Windows
 
-    with suppress(OSError):
-        os.nice(_NICENESS)
-    with suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(_GROUP_NICENESS))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):

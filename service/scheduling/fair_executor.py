@@ -20,11 +20,10 @@ class FairExecutor:
     Args:
         name: name of the threads.
         threads: how many there are.
-        prepare: called by each of them first.
     """
 
-    def __init__(self, name: str, threads: int = 1, prepare: Callable[[], None] | None = None) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=prepare)
+    def __init__(self, name: str, threads: int = 1) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._line = asyncio.Semaphore(threads)
         self._clients: WeakValueDictionary[Peer, asyncio.Lock] = WeakValueDictionary()
 

@@ -62,7 +62,7 @@ class WorkerPool:
         self._make_queue = make_queue
         self._queues: dict[LoadedModel, ModelQueue] = {}
         self._retired: WeakSet[LoadedModel] = WeakSet()
-        self._decoders = FairExecutor("decoding", DECODERS_AT_ONCE, DECODERS.open)
+        self._decoders = FairExecutor("decoding", DECODERS_AT_ONCE)
         self._decoding: dict[Job[Any], asyncio.Task[None]] = {}
         self._clock = VirtualClock()
         self._busy = 0
@@ -200,9 +200,8 @@ class WorkerPool:
 
     async def _go_on_with_decoder(self, job: Job[Any]) -> None:
         try:
-            await self._decoders.run(
-                job.client, partial(execution.go_on_with_decoder, job), max(0.0, job.deadline - monotonic())
-            )
+            go_on = partial(DECODERS.call, partial(execution.go_on_with_decoder, job))
+            await self._decoders.run(job.client, go_on, max(0.0, job.deadline - monotonic()))
         except (ServiceError, MemoryError) as error:  # it has not begun
             job.abort(out_of_memory() if isinstance(error, MemoryError) else error)
         finally:

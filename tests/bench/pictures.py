@@ -90,12 +90,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--memory", type=int, metavar="PICTURES")
     arguments = parser.parse_args()
-    DECODERS.open()
     if arguments.memory is not None:
-        watch_memory(draw_jpeg(), arguments.memory)
+        DECODERS.call(lambda: watch_memory(draw_jpeg(), arguments.memory))
         DECODERS.close()
         return
-    best = measure(draw_jpeg(), arguments.rounds)
+    best = DECODERS.call(lambda: measure(draw_jpeg(), arguments.rounds))
     decoding = best.pop("decoding")
     print(f"{'decoding by Pillow alone':32} {decoding * 1e3:7.1f} ms")
     for name, value in best.items():

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -329,15 +328,21 @@ def test_threads_leave_large_bodies_to_those_that_have_a_decoder() -> None:
     assert large_body_decoder() is None
     with leaving_large_bodies(), pytest.raises(NeedsDecoderError):
         large_body_decoder()
+
+
+def test_the_decoder_that_was_used_last_is_used_next() -> None:
     decoders = Decoders()
-    with ThreadPoolExecutor(1, initializer=decoders.open) as threads:
-        decoder = threads.submit(large_body_decoder).result()
-        assert decoder is not None
-        decoder._command = (sys.executable, "-c", STUB)
-        assert threads.submit(decoded, decoder, BLACK).result().any() == 0
-        assert decoders.running == 1
-        decoders.close()
-        assert decoders.running == 0
+    first = decoders.call(large_body_decoder)
+    other = decoders.call(lambda: (large_body_decoder(), decoders.call(large_body_decoder)))[1]
+    assert first is not None
+    assert other is not first
+    assert decoders.call(large_body_decoder) is first
+    assert large_body_decoder() is None
+    first._command = (sys.executable, "-c", STUB)
+    assert not decoded(first, BLACK).any()
+    assert decoders.running == 1
+    decoders.close()
+    assert decoders.running == 0
 
 
 def test_messages_that_are_too_large_or_end_early_are_not_read() -> None:

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -191,11 +190,10 @@ def test_large_arrays_in_json_are_left_to_a_decoder(models: dict[str, LoadedMode
     left = exchange(models["same_f32"], body)
     with leaving_large_bodies(), pytest.raises(NeedsDecoderError):
         left.decode()
-    with ThreadPoolExecutor(1, initializer=DECODERS.open) as threads:
-        decoded = threads.submit(left.decode).result()
-        np.testing.assert_array_equal(decoded.inputs["in"], values)
-        with pytest.raises(ServiceError, match="shape is"):
-            threads.submit(read, models["same_f32"], bare).result()
+    decoded = DECODERS.call(left.decode)
+    np.testing.assert_array_equal(decoded.inputs["in"], values)
+    with pytest.raises(ServiceError, match="shape is"):
+        DECODERS.call(lambda: read(models["same_f32"], bare))
     DECODERS.close()
 
 
