@@ -9,9 +9,9 @@ from starlette.applications import Starlette
 
 from engine import code_folder_in_use
 from engine.compiler.memory.release import release_file_pages
+from service.decoding import DECODERS
 from service.errors import ListenError, ServiceError
 from service.http.route_threads import limit_route_threads
-from service.images.decoder import DECODER
 from service.lifecycle import Phase
 from service.memory_trimmer import MemoryTrimmer
 from service.repository.load_progress import LoadStoppedError
@@ -54,7 +54,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
         services.scheduler.close()
         if services.process is not None:
             services.telemetry.metrics.publish(services.snapshot())
-        DECODER.close()
+        DECODERS.close()
         trimmer.close()
         services.telemetry.close()
         if services.source is not None:

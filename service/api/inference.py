@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from service.context import context_of
+from service.decoding import DECODERS
 from service.errors import ServiceError
 from service.http.body import read_body
 from service.infer.exchange import InferExchange
@@ -54,9 +55,9 @@ async def run_model(
             padding=exchange.padding,
         )
         received = perf_counter_ns()
-        if exchange.is_heavy(len(body)):
+        if exchange.is_unpacked_first(len(body)):
             call = await services.unpacking.run(
-                context.client, partial(exchange.call, body, received), timeout
+                context.client, partial(DECODERS.call, partial(exchange.call, body, received)), timeout
             )
         else:
             call = exchange.call(body, received)

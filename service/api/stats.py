@@ -22,7 +22,5 @@ def show_stats(request: Request) -> StatsView:
         memory_bytes=resident_bytes(),
         workers=settings.worker_count,
         busy=scheduler.busy_workers(),
-        heavy_workers=settings.heavy_worker_count,
-        heavy_busy=scheduler.busy_heavy_workers(),
         models=describe_models(services.loaded or (), scheduler, services.telemetry.statistics),
     )

@@ -13,7 +13,6 @@ from service.codec.answer import AnswerDocument
 from service.codec.decoded import Decoded
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
-from service.heavy_work import LIGHT_PACKED_BYTES
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -91,14 +90,12 @@ class Format(ABC):
         media_types: the media types that it is described and offered under.
         aliases: other media types that are taken for it.
         signatures: patterns of a body's first bytes; they tell the format where the `Content-Type` does not.
-        light_bytes: longest body that any worker decodes; longer ones are heavy work.
     """
 
     name: ClassVar[str]
     media_types: ClassVar[tuple[str, ...]]
     aliases: ClassVar[tuple[str, ...]] = ()
     signatures: ClassVar[tuple[Pattern[bytes], ...]] = ()
-    light_bytes: ClassVar[int] = LIGHT_PACKED_BYTES
 
     def matches(self, body: bytes) -> bool:
         """Return whether a body begins as one of this format."""

@@ -60,7 +60,7 @@ def decode_json(
     Raises:
         ServiceError: 400, 413 or 422.
     """
-    return decode_document(parse_json(body, charset), ports, config, limits, open_batch)
+    return decode_document(parse_json(body, charset, limits), ports, config, limits, open_batch)
 
 
 def decode_document(
@@ -101,17 +101,19 @@ def _texts(texts: Any, place: str) -> list[str]:
     return texts
 
 
-def parse_json(body: bytes, charset: str | None) -> dict[str, Any]:
-    """Parse a body that is to be a JSON object.
+def parse_json(body: bytes, charset: str | None, limits: Limits) -> dict[str, Any]:
+    """Parse a body that is to be a JSON object; in a large one, lists of numbers may be `Numbers`.
 
     Raises:
-        ServiceError: 400, 413.
+        ServiceError: 400, 413; 422 and 503 as `parse_document`.
+        NeedsDecoderError: it is large, and this thread leaves those to others.
     """
+    limits.check_json(len(body))
     utf8 = charset is None or charset.lower() in ("utf-8", "utf8")
     text = body if utf8 else decode_text(body, charset, "invalid_json").encode()
     text = text.removeprefix(b"\xef\xbb\xbf")
     try:
-        document = parse_document(text)
+        document = parse_document(text, limits)
     except orjson.JSONDecodeError as error:
         hint = (
             '; write "NaN", "Infinity" and "-Infinity" as strings' if _has_bare_name(body, error.pos) else ""

@@ -1,9 +1,4 @@
-"""Parses JSON documents of any size without a long hold of the interpreter's lock.
-
-The parser holds the lock until it has made all objects. From a large document, the arrays of numbers under the key
-`data` and long plain strings are therefore cut out; each array becomes a `NumberText`, and only the rest is given to
-the parser. What that rest may hold is bounded, and counted before it is parsed.
-"""
+"""Parses JSON documents; large ones in a decoder process, which returns their arrays of numbers in shared memory."""
 
 import json
 import os
@@ -13,64 +8,98 @@ from typing import Any
 import numpy as np
 import orjson
 
-from service.codec.json_strings import find_strings
-from service.codec.number_text import PIECE_BYTES, Bytes, NumberText, find_end
-from service.config.limits import too_large
-from service.heavy_work import check_wanted, turns_for
+from engine import Array
+from service.codec.json_array import NOT_FINITE
+from service.codec.json_numbers import Numbers, flatten
+from service.config.limits import Limits, too_large
+from service.decoding import Decoder, Task, large_body_decoder
+from service.decoding.shared_file import room_for
 
-LARGE_BYTES = 1 << 16
-"""Longest document that is parsed as it is."""
-MAX_LISTS = 1 << 16
-"""Most lists and objects of a large document, besides those that are cut out."""
+LARGE_BYTES = 1 << 18
+"""Longest document that is parsed where it is."""
+MAX_OBJECTS = 1 << 16
+"""Most objects of a large document."""
+MAX_LISTS = 1 << 20
+"""Most lists of a large document."""
 MAX_VALUES = 1 << 18
-"""Most commas of a large document, besides those that are cut out."""
-MAX_BYTES = 16 << 20
-"""Most bytes of a large document, besides what is cut out."""
+"""Most values of a large document, besides those of large arrays of numbers."""
 
-_KEY = b'"data"'
+Bytes = bytes | bytearray
+
+_LIMITS = Limits()
 _BARE_NAMES = (b"NaN", b"Inf")
-_SPACES = b" \t\r\n"
-_LEAD = 64
-"""Most spaces around the colon and before the first number of an array that is cut out."""
-_CUT_BYTES = 1 << 12
-"""Shortest array that is cut out."""
-_MAX_TRIES = 4096
-"""Most places of the key that are examined."""
+_LARGE_ARRAY = 1 << 10
+"""Fewest elements of an array of numbers that is returned in shared memory."""
+_NUMBER_BYTES = 4
+"""Bytes of memory for each byte of text that a number takes: eight for a digit and a comma."""
+_OBJECT_BYTES = 24
+"""Bytes of memory for each byte of text that the parser's objects may take."""
 
 
-def parse_document(text: Bytes, *, takes_bare_names: bool = False) -> Any:
+def parse_document(text: Bytes, limits: Limits = _LIMITS, *, takes_bare_names: bool = False) -> Any:
     """Parse a JSON document.
 
     Args:
         text: the document.
+        limits: how large it may be, and how long it may take.
         takes_bare_names: whether bare NaN, Infinity and -Infinity are read, although they are not JSON.
 
     Returns:
-        The document; in a large one, a list under the key `data` may be a `NumberText`.
+        The document; in a large one, lists of numbers may be `Numbers`.
 
     Raises:
         orjson.JSONDecodeError: it is not JSON.
-        ServiceError: 413 `too_many_values`.
+        ServiceError: 413 `body_too_large` or `too_many_values`; 422 `decoding_too_long`; 503 `decoder_failed`.
+        NeedsDecoderError: it is large, and this thread leaves those to others.
     """
-    if len(text) <= LARGE_BYTES:
+    limits.check_json(len(text))
+    decoder = large_body_decoder() if len(text) > LARGE_BYTES else None
+    if decoder is None:
         return _parse(text, takes_bare_names)
-    with turns_for(len(text)):
-        return _parse_large(text, takes_bare_names)
+    return _parse_remotely(decoder, text, limits, takes_bare_names)
 
 
-def _parse_large(text: Bytes, takes_bare_names: bool) -> Any:
-    """Parse a document without its large arrays of numbers and its long strings, and put these back unparsed."""
-    cuts = _find_cuts(text)
-    _check_size(len(text) - sum(end - start for start, end in cuts))  # before it is copied
-    mark = os.urandom(16).hex()  # no client can guess it and write it in an array's place
-    rest = _without(text, cuts, mark)
-    _check_counts(rest)
+def read_document(data: bytes, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Array]]:
+    """Parse a document; in the decoder process.
+
+    Returns:
+        `document`, in which strings that begin with the mark stand for arrays, and a line of `numbers` for each; or
+        else `error`.
+    """
+    _check_counts(data)
     try:
-        document = _parse(rest, takes_bare_names)
+        document = _parse(data, arguments["takes_bare_names"])
     except orjson.JSONDecodeError as error:
-        raise _moved(error, text, cuts, len(mark)) from error
-    whole = {f"{mark}{index}": _whole(text, *cut, takes_bare_names) for index, cut in enumerate(cuts)}
-    return _restored(document, whole) if whole else document
+        return {"error": [error.msg, error.pos]}, []
+    cutter = _Cutter(arguments["mark"])
+    try:
+        rest = cutter.cut(document)
+    except RecursionError:
+        return {"error": ["Recursion limit reached", 0]}, []
+    lines, arrays = [], list[Array]()
+    for numbers in cutter.cuts:
+        lines.append([numbers.nesting, sorted(numbers.kinds), numbers.problem, numbers.values is not None])
+        arrays += [] if numbers.values is None else [numbers.values]
+    return {"document": rest, "numbers": lines}, arrays
+
+
+def _parse_remotely(decoder: Decoder, text: Bytes, limits: Limits, takes_bare_names: bool) -> Any:
+    mark = os.urandom(16).hex()  # no client can guess it and write it in an array's place
+    task = Task(
+        function=(__name__, read_document.__name__),
+        data=memoryview(text),
+        arguments={"mark": mark, "takes_bare_names": takes_bare_names},
+        room=room_for(len(text) // _LARGE_ARRAY, _NUMBER_BYTES * len(text)),
+        memory=_OBJECT_BYTES * len(text),
+        accepts=_is_sound,
+    )
+    [(result, arrays)] = decoder.run([task], limits.decode_seconds, "the JSON takes")
+    if "error" in result:
+        message, position = result["error"]
+        raise orjson.JSONDecodeError(message, str(text, "utf-8", "replace")[:position], position)
+    given = iter(arrays)
+    numbers = [_numbers(line, next(given) if line[3] else None) for line in result["numbers"]]
+    return _restored(result["document"], {f"{mark}{index}": one for index, one in enumerate(numbers)})
 
 
 def _parse(text: Bytes, takes_bare_names: bool) -> Any:
@@ -91,115 +120,106 @@ def _parse(text: Bytes, takes_bare_names: bool) -> Any:
     return document
 
 
-def _moved(
-    error: orjson.JSONDecodeError, text: Bytes, cuts: list[tuple[int, int]], mark_length: int
-) -> orjson.JSONDecodeError:
-    """Return an error of the text without the arrays that are cut out, with its place in the whole text."""
-    position = error.pos
-    for index, (start, end) in enumerate(cuts):
-        if position <= start:
-            break
-        position += end - start - (mark_length + len(f'"{index}"'))
-    return orjson.JSONDecodeError(error.msg, str(text[:position], "utf-8", "replace"), position)
+def _check_counts(text: bytes) -> None:
+    """Check how many objects a parser would make, before it makes one."""
+    for byte, most, unit in ((b"{", MAX_OBJECTS, "objects"), (b"[", MAX_LISTS, "lists")):
+        found = text.count(byte)
+        if found > most:
+            raise too_large("too_many_values", "the JSON", found, most, unit)
 
 
-def _find_cuts(text: Bytes) -> list[tuple[int, int]]:
-    """Return where what is cut out begins and ends: large arrays of numbers, and long strings between them."""
-    cuts: list[tuple[int, int]] = []
-    position = 0
-    for start, end in _find_arrays(text):
-        cuts += [*find_strings(text, position, start), (start, end)]
-        position = end
-    return [*cuts, *find_strings(text, position, len(text))]
+class _Cutter:
+    """Cuts the large arrays of numbers out of a document.
+
+    Args:
+        mark: what strings begin with that stand for arrays.
+
+    Attributes:
+        cuts: the arrays.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self.cuts: list[Numbers] = []
+        self._mark = mark
+        self._values = 0
+
+    def cut(self, value: Any) -> Any:
+        """Return a value without its large arrays.
+
+        Raises:
+            ServiceError: 413 `too_many_values`.
+        """
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise too_large("too_many_values", "the JSON", self._values, MAX_VALUES, "values")
+        if isinstance(value, list):
+            numbers = flatten(value, 1 << 62) if _begins_with_a_number(value) else None
+            if numbers is not None and (_is_large(numbers) or _is_not_finite(numbers)):
+                self.cuts.append(numbers)
+                return f"{self._mark}{len(self.cuts) - 1}"
+            return [self.cut(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.cut(item) for key, item in value.items()}
+        return (
+            float("inf") if type(value) is int and value.bit_length() > 63 else value
+        )  # the serialiser has none
 
 
-def _whole(text: Bytes, start: int, end: int, takes_bare_names: bool) -> NumberText | str:
-    """Return what was cut out of a text."""
-    if text[start : start + 1] == b"[":
-        return NumberText(text, start, end, takes_bare_names)
-    return str(memoryview(text)[start + 1 : end - 1], "ascii")
+def _begins_with_a_number(value: Any) -> bool:
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value in NOT_FINITE if isinstance(value, str) else not isinstance(value, dict)
 
 
-def _find_arrays(text: Bytes) -> list[tuple[int, int]]:
-    """Return where the large arrays of numbers under the key `data` begin and end."""
-    cuts: list[tuple[int, int]] = []
-    position = tries = 0
-    while position < len(text) and tries < _MAX_TRIES:
-        check_wanted()
-        # the search of the whole text at once would hold the lock
-        window = min(len(text), position + PIECE_BYTES)
-        found = text.find(_KEY, position, window)
-        if found < 0:
-            position = window if window == len(text) else window - len(_KEY) + 1
-            continue
-        position, tries = found + len(_KEY), tries + 1
-        start = _array_start(text, position)
-        if start is None:
-            continue
-        end = find_end(text, start)
-        if end is None:
-            break  # what follows is in a list that never ends
-        if end - start >= _CUT_BYTES:
-            cuts.append((start, end))
-            position = end
-    return cuts
+def _is_large(numbers: Numbers) -> bool:
+    """Return whether there are many elements, or even lists of many that are uneven."""
+    size = 1
+    for length in numbers.nesting:
+        size *= max(length, 1)
+    return size >= _LARGE_ARRAY
 
 
-def _array_start(text: Bytes, position: int) -> int | None:
-    """Return where the array of numbers begins whose key ends at a position; None where the value is something else."""
-    head = bytes(text[position : position + _LEAD])
-    value = head.lstrip(_SPACES)
-    if not value.startswith(b":"):
-        return None
-    value = value[1:].lstrip(_SPACES)
-    if not value.startswith(b"["):
-        return None
-    first = value.lstrip(b"[" + _SPACES)
-    is_number = first[:1] in (b"-", b"t", b"f", b"N", b"I") or first[:1].isdigit()
-    is_name = first.startswith((b'"NaN"', b'"Infinity"', b'"-Infinity"'))
-    return position + len(head) - len(value) if is_number or is_name else None
+def _is_not_finite(numbers: Numbers) -> bool:
+    """Return whether there are numbers which JSON has not, as bare names: the result is JSON."""
+    values = numbers.values
+    return values is not None and values.dtype.kind == "f" and not np.isfinite(values).all()
 
 
-def _without(text: Bytes, cuts: list[tuple[int, int]], mark: str) -> Bytes:
-    """Return a text with a marked string in the place of each array or string that is cut out."""
-    if not cuts:
-        return text
-    parts: list[bytes] = []
-    position = 0
-    for index, (start, end) in enumerate(cuts):
-        parts += [bytes(text[position:start]), b'"%b%d"' % (mark.encode(), index)]
-        position = end
-    return b"".join([*parts, bytes(text[position:])])
+def _is_sound(result: Any, arrays: list[Array]) -> bool:
+    """Return whether the result of `read_document` is one."""
+    match result:
+        case {"error": [str(), int()]}:
+            return not arrays
+        case {"document": _, "numbers": [*lines]}:
+            given = iter(arrays)
+            return all(_is_line(line, given) for line in lines) and next(given, None) is None
+    return False
 
 
-def _check_size(size: int) -> None:
-    if size > MAX_BYTES:
-        what = "the JSON, without large arrays of numbers and long strings without escapes,"
-        raise too_large("too_many_values", what, size, MAX_BYTES, "bytes")
+def _is_line(line: Any, arrays: Any) -> bool:
+    match line:
+        case [[*nesting], [*kinds], None | [str(), str()], bool(has_values)]:
+            size = 1
+            for length in nesting:
+                size *= length if type(length) is int and length >= 0 else -1
+            array = next(arrays, None) if has_values else None
+            fits = array is not None and array.shape == (size,)
+            return size >= 0 and all(isinstance(kind, str) for kind in kinds) and fits == has_values
+    return False
 
 
-def _check_counts(text: Bytes) -> None:
-    lists = values = 0
-    for begin in range(0, len(text), PIECE_BYTES):
-        piece = np.frombuffer(text, np.uint8, min(PIECE_BYTES, len(text) - begin), begin)
-        lists += int(np.count_nonzero((piece == ord("[")) | (piece == ord("{"))))
-        values += int(np.count_nonzero(piece == ord(",")))
-        if lists > MAX_LISTS:
-            raise too_large("too_many_values", "the JSON", lists, MAX_LISTS, "lists and objects")
-        if values > MAX_VALUES:
-            raise too_large("too_many_values", "the JSON", values, MAX_VALUES, "values")
+def _numbers(line: Any, values: Array | None) -> Numbers:
+    nesting, kinds, problem, _ = line
+    return Numbers(tuple(nesting), frozenset(kinds), values, None if problem is None else tuple(problem))
 
 
-def _restored(value: Any, whole: Mapping[str, NumberText | str]) -> Any:
+def _restored(value: Any, whole: Mapping[str, Numbers]) -> Any:
     """Put what was cut out back where its marks are, at whatever depth."""
     if isinstance(value, str):
         return whole.get(value, value)
     waiting = [value]
     while waiting:
         current = waiting.pop()
-        if isinstance(current, dict):
-            for key in [key for key in current if key in whole]:
-                current[str(whole[key])] = current.pop(key)
         for place, item in current.items() if isinstance(current, dict) else enumerate(current):
             if isinstance(item, str):
                 current[place] = whole.get(item, item)

@@ -15,7 +15,7 @@ import orjson
 from engine import Array
 from service.codec.json_array import json_data
 from service.config.limits import Limits
-from service.heavy_work import LIGHT_ANSWER_BYTES, check_wanted, turns_for
+from service.decoding import leave_large
 
 PIECE_ELEMENTS = 1 << 13
 """Most elements of an array that are written at once."""
@@ -23,6 +23,8 @@ _PIECE_ITEMS = 256
 """Most items of a list that are written at once."""
 _JOINED_BYTES = 1 << 16
 """Pieces are joined up to this length: to copy them costs less than to send each."""
+LARGE_BYTES = 2 << 20
+"""Most bytes of arrays that are written where they are, and whose size as JSON is not estimated before that."""
 _SAMPLES = 1 << 10
 """Elements of an array that tell about how many bytes each has as JSON."""
 _SURELY = 0.8
@@ -42,6 +44,7 @@ def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
         limits: how large an answer may be; None for any size.
 
     Raises:
+        NeedsDecoderError: arrays are large, and this thread leaves those to others.
         ServiceError: 413 `answer_too_large`, as soon as the pieces are larger than an answer may be, or at once where
             samples of large arrays tell that they will be.
     """
@@ -59,10 +62,11 @@ def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
     text = orjson.dumps(value, default=write)
     if not large:
         return [text]
-    if limits is not None and sum(array.nbytes for array in large) > LIGHT_ANSWER_BYTES:
+    size = sum(array.nbytes for array in large)
+    leave_large(size, LARGE_BYTES)
+    if limits is not None and size > LARGE_BYTES:
         limits.check_text(int(_SURELY * sum(map(_estimated_bytes, large))))
-    with turns_for(sum(array.nbytes for array in large)):
-        return join_small(_filled(text, large), limits)
+    return join_small(_filled(text, large), limits)
 
 
 def join_small(pieces: Iterable[bytes], limits: Limits | None) -> list[bytes]:
@@ -73,7 +77,6 @@ def join_small(pieces: Iterable[bytes], limits: Limits | None) -> list[bytes]:
     """
     joined, size = [b""], 0
     for piece in pieces:
-        check_wanted()
         size += len(piece)
         if limits is not None:
             limits.check_answer(size)

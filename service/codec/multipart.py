@@ -8,7 +8,6 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from service.errors import ServiceError
-from service.heavy_work import check_wanted
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -103,8 +102,7 @@ def parse_multipart(body: bytes, boundary: str | None) -> list[Part]:
     try:
         parser = MultipartParser(boundary.encode("latin-1", "replace"), collector.callbacks())
         for start in range(0, len(body), _PIECE_BYTES):
-            check_wanted()
-            parser.write(body[start : start + _PIECE_BYTES])  # all at once, it would be copied under one lock
+            parser.write(body[start : start + _PIECE_BYTES])  # all at once, it would be copied
     except FormParserError as error:
         raise invalid(f"the form cannot be read: {error}") from error
     if not collector.ended:

@@ -4,18 +4,19 @@ import struct
 import zipfile
 import zlib
 from io import BytesIO
-from typing import IO
+from typing import Any
 
 from engine import Array
 from service.codec.inflation import check_memory
 from service.codec.npy import MAX_HEADER, read_header, read_npy
 from service.config.limits import Limits, too_large
+from service.decoding import Task, large_body_decoder
+from service.decoding.shared_file import room_for
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_PACKED_BYTES, check_wanted, check_weight
 
 MAX_ENTRIES = 256
-_PIECE_BYTES = 1 << 18
-"""Bytes of an entry that are unpacked at a time."""
+LARGE_BYTES = 8 << 20
+"""Most bytes of compressed arrays, unpacked, that are unpacked where they are."""
 _DIRECTORY_RECORD = b"PK\x01\x02"
 _ENCRYPTED = 1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -41,29 +42,59 @@ def read_npz(body: bytes, limits: Limits) -> dict[str, Array]:
         Name, without `.npy`, -> array.
 
     Raises:
-        ServiceError: 400 `invalid_npz` or `invalid_npy`, 413 `tensor_too_large` or `body_too_large`.
+        ServiceError: 400 `invalid_npz` or `invalid_npy`, 413 `tensor_too_large` or `body_too_large`, 422
+            `decoding_too_long`, 503 `decoder_failed`.
         MemoryError: there is no memory to unpack it.
+        NeedsDecoderError: it is large, and this thread leaves those to others.
     """
     # the zip reader makes an object of every record before they can be counted
     if body.count(_DIRECTORY_RECORD) > MAX_ENTRIES:
         raise _invalid(f"has more than {MAX_ENTRIES} entries")
     try:
         with zipfile.ZipFile(BytesIO(body)) as archive:
-            return _read_entries(archive, limits)
+            entries = archive.infolist()
+            unpacked = sum(entry.file_size for entry in entries)
+            if unpacked > limits.body_bytes:
+                raise too_large("body_too_large", "the unpacked npz", unpacked, limits.body_bytes, "bytes")
+            packed = sum(entry.file_size for entry in entries if entry.compress_type != zipfile.ZIP_STORED)
+            if packed <= LARGE_BYTES or large_body_decoder() is None:
+                return _read_entries(archive, limits)
     except _ZIP_ERRORS as error:
         if isinstance(error, zlib.error):
             check_memory(error)
         raise _invalid(f"cannot be unpacked: {error}") from error
+    return _read_remotely(body, unpacked, limits)
+
+
+def read_body(data: bytes, arguments: dict[str, Any]) -> tuple[list[str], list[Array]]:
+    """Read an archive; in the decoder process. Returns the names of the arrays, and the arrays."""
+    arrays = read_npz(data, Limits(**arguments))
+    return list(arrays), list(arrays.values())
+
+
+def _read_remotely(body: bytes, unpacked: int, limits: Limits) -> dict[str, Array]:
+    decoder = large_body_decoder()
+    if decoder is None:
+        raise RuntimeError("the thread has no decoder")
+    task = Task(
+        function=(__name__, read_body.__name__),
+        data=body,
+        arguments={"body_bytes": limits.body_bytes, "tensor_elements": limits.tensor_elements},
+        room=room_for(MAX_ENTRIES, unpacked),
+        memory=3 * unpacked + 2 * len(body),
+        accepts=lambda names, arrays: (
+            isinstance(names, list)
+            and len(names) == len(arrays)
+            and all(isinstance(name, str) for name in names)
+        ),
+    )
+    [(names, arrays)] = decoder.run([task], limits.decode_seconds, "the npz body takes")
+    return dict(zip(names, arrays, strict=True))
 
 
 def _read_entries(archive: zipfile.ZipFile, limits: Limits) -> dict[str, Array]:
-    entries = archive.infolist()
-    unpacked = sum(entry.file_size for entry in entries)
-    if unpacked > limits.body_bytes:
-        raise too_large("body_too_large", "the unpacked npz", unpacked, limits.body_bytes, "bytes")
-    check_weight(unpacked, LIGHT_PACKED_BYTES)
     arrays: dict[str, Array] = {}
-    for entry in entries:
+    for entry in archive.infolist():
         name = entry.filename.removesuffix(".npy")
         if name in arrays:
             raise _invalid(f"has two entries {name[:80]!r}")
@@ -82,32 +113,7 @@ def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limits: Limits
         if entry.file_size != header.size + header.data_bytes:
             size = f"{entry.file_size} bytes"
             raise _invalid(f"has {place} of {size}; its header asks for {header.size + header.data_bytes}")
-        return read_npy(_unpacked(file, start, entry.file_size), limits, place)
-
-
-def _unpacked(file: IO[bytes], start: bytes, size: int) -> bytes | bytearray:
-    """Return an entry that is large in pieces: all at once, it would be copied twice under the interpreter's lock.
-
-    Args:
-        file: the entry.
-        start: what was read of it.
-        size: bytes of the entry.
-
-    Raises:
-        EOFError: it has fewer.
-    """
-    if size <= _PIECE_BYTES:
-        return start + file.read()
-    whole, filled = bytearray(size), len(start)
-    whole[:filled] = start
-    while filled < size:
-        check_wanted()
-        piece = file.read(min(_PIECE_BYTES, size - filled))
-        if not piece:
-            raise EOFError(f"the entry ends after {filled} of {size} bytes")
-        whole[filled : filled + len(piece)] = piece
-        filled += len(piece)
-    return whole
+        return read_npy(start + file.read(), limits, place)
 
 
 def _invalid(problem: str) -> ServiceError:

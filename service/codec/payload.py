@@ -13,7 +13,6 @@ from service.codec.media_type import parse_media_type
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
-from service.heavy_work import check_weight
 
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
 
@@ -39,15 +38,15 @@ def decode(
 
     Raises:
         ServiceError: 400, 413, 415 or 422, as listed in the package's docstring; never anything else.
-        HeavyWorkError: this thread leaves such work to others.
+        NeedsDecoderError: it is large, and this thread leaves those to others.
     """
     limits.check_body(len(body))
     if not body:
         raise ServiceError(400, "empty_body", "the body is empty; send an image, JSON, npy, npz or CSV")
     media_type = parse_media_type(content_type)
-    found = find_format(media_type, body)
-    check_weight(len(body), found.light_bytes)
-    return found.decode(RequestBody(body, ports, config, limits, media_type.parameters, open_batch))
+    return find_format(media_type, body).decode(
+        RequestBody(body, ports, config, limits, media_type.parameters, open_batch)
+    )
 
 
 def negotiate(accept: str | None, others: Sequence[str] = ()) -> str:

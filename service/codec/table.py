@@ -1,17 +1,16 @@
-"""Reads tables of CSV (RFC 4180) in pieces of whole lines, so that no step holds the interpreter's lock for long."""
+"""Reads tables of CSV (RFC 4180); large ones in a decoder process."""
 
-import codecs
 import csv
 import re
 from collections.abc import Iterator
-from io import StringIO
+from io import BytesIO, TextIOWrapper
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import orjson
 
 from engine import Array
-from service.codec.number_text import count_byte
 from service.codec.table_cells import (
     check_separator,
     invalid_table,
@@ -21,19 +20,26 @@ from service.codec.table_cells import (
     separator_hint,
     to_array,
 )
-from service.codec.text import codec_of, not_of_charset
+from service.codec.text import codec_of, decode_text, not_of_charset
 from service.config.limits import Limits, too_large
+from service.decoding import Task, large_body_decoder
+from service.decoding.shared_file import room_for
 from service.errors import ServiceError
-from service.heavy_work import check_wanted, turns_for
 
-MAX_LINE_BYTES = 2 << 20
+LARGE_BYTES = 1 << 18
+"""Longest table that is read where it is."""
+MAX_LINE_CHARACTERS = 2 << 20
 """Longest line of a table."""
-_PIECE_BYTES = 1 << 16
-
+_PIECE_BYTES = 1 << 18
+"""Bytes of plain numbers that are parsed at a time."""
 _NEWLINE, _COMMA = b"\n,"
 _AS_LIST = bytes.maketrans(b"\n\r", b", ")
-_NEGATIVE_ZERO = re.compile(rb"-0[^.0-9eE]")
+_NEGATIVE_ZERO = re.compile(rb"-0[^.0-9eE]|-0$")
 """The JSON parser takes it for the integer 0, which has no sign."""
+_ROWS = 1 << 12
+"""Lines whose cells are in memory at the same time."""
+_CELL_BYTES = 8
+"""Bytes of the array for each byte of text: a complex number for a digit and a comma."""
 
 
 def read_table(
@@ -63,14 +69,57 @@ def read_table(
 
     Raises:
         ServiceError: 400 `invalid_csv` with line and column, 413 `tensor_too_large` or `too_many_values`, 415
-            `unsupported_charset`, 422 `out_of_range` or `wrong_shape`.
+            `unsupported_charset`, 422 `out_of_range`, `wrong_shape` or `decoding_too_long`, 503 `decoder_failed`.
+        NeedsDecoderError: it is large, and this thread leaves those to others.
     """
-    with turns_for(len(body)):
-        _check_counts(body, limits)
-        reader = _TableReader(dtype, limits, header, columns)
-        for piece in _whole_lines(_utf8(body, codec_of(charset), charset)):
-            reader.add(piece)
-        return reader.array()
+    decoder = large_body_decoder() if len(body) > LARGE_BYTES else None
+    if decoder is None:
+        return _read(body, dtype, limits, charset, header, columns)
+    task = Task(
+        function=(__name__, read_body.__name__),
+        data=body,
+        arguments={
+            "dtype": dtype.str,
+            "elements": limits.tensor_elements,
+            "charset": charset,
+            "header": header,
+            "columns": columns,
+        },
+        room=room_for(1, _CELL_BYTES * len(body) + dtype.itemsize),
+        memory=2 * _CELL_BYTES * len(body),
+        accepts=lambda _, arrays: [(array.ndim, array.dtype) for array in arrays] == [(2, dtype)],
+    )
+    [(_, [table])] = decoder.run([task], limits.decode_seconds, "the table takes")
+    return table
+
+
+def read_body(data: bytes, arguments: dict[str, Any]) -> tuple[None, list[Array]]:
+    """Read a table; in the decoder process."""
+    limits = Limits(tensor_elements=arguments["elements"])
+    given = (arguments["charset"], arguments["header"], arguments["columns"])
+    return None, [_read(data, np.dtype(arguments["dtype"]), limits, *given)]
+
+
+def _read(
+    body: bytes,
+    dtype: np.dtype[Any],
+    limits: Limits,
+    charset: str | None,
+    header: str | None,
+    columns: int | None,
+) -> Array:
+    codec = codec_of(charset)
+    _check_counts(body, limits)
+    if codec == "utf-16" and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise not_of_charset(charset, 0, "it has no byte order mark", "invalid_csv")
+    plain = _read_plain(body, codec, dtype, limits, header, columns)
+    if plain is not None:
+        return plain
+    try:
+        return _TableReader(dtype, limits, header, columns).read(_lines(body, codec))
+    except UnicodeDecodeError:
+        decode_text(body, charset, "invalid_csv")  # names the place in the body
+        raise
 
 
 def _check_counts(body: bytes, limits: Limits) -> None:
@@ -79,55 +128,80 @@ def _check_counts(body: bytes, limits: Limits) -> None:
     Commas of the first line are not counted, as it may be a header. In UTF-16, other characters count as well, yet no
     table that is small enough has so many.
     """
-    first = body.find(b"\n", 0, MAX_LINE_BYTES)
-    limits.check_shape([count_byte(body, _COMMA, max(first, 0))], "the table")
-    lines = count_byte(body, _NEWLINE)
+    first = body.find(b"\n", 0, MAX_LINE_CHARACTERS)
+    limits.check_shape([body.count(b",", max(first, 0))], "the table")
+    lines = body.count(b"\n")
     most = 2 * limits.tensor_elements  # some may be empty
     if lines > most:
         raise too_large("tensor_too_large", "the table", lines, most, "lines")
 
 
-def _utf8(body: bytes, codec: str, charset: str | None) -> Iterator[bytes]:
-    """Yield the text in UTF-8, some bytes at a time.
+def _read_plain(
+    body: bytes, codec: str, dtype: np.dtype[Any], limits: Limits, header: str | None, columns: int | None
+) -> Array | None:
+    """Read a table of nothing but JSON's numbers, as most are; None where there is anything else.
 
-    Raises:
-        ServiceError: 400 `invalid_csv`.
+    The JSON parser takes a tenth of the time.
     """
-    decoder = codecs.getincrementaldecoder(codec)()
-    for start in range(0, len(body), _PIECE_BYTES):
-        check_wanted()
-        pending = len(decoder.getstate()[0])
-        stop = start + _PIECE_BYTES
-        try:
-            yield decoder.decode(body[start:stop], stop >= len(body)).encode("utf-8", "surrogatepass")
-        except UnicodeDecodeError as error:
-            position = start - pending + error.start
-            raise not_of_charset(charset, position, error.reason, "invalid_csv") from error
-        except UnicodeError as error:  # all that the incremental decoder says of UTF-16 in no known order
-            raise not_of_charset(charset, 0, "it has no byte order mark", "invalid_csv") from error
+    end = body.find(b"\n", 0, _PIECE_BYTES) + 1
+    try:
+        row = next(csv.reader([body[:end].decode(codec)]), [])
+    except (UnicodeDecodeError, csv.Error):
+        return None
+    if not row or dtype.kind not in "fiu" or (columns is not None and len(row) != columns):
+        return None
+    has_header = header == "present" or (header != "absent" and is_header(row, parser_of(dtype)))
+    if has_header and len(row) == 1:
+        return None  # perhaps numbers with other separators
+    arrays, count, start = [], 0, end * has_header
+    while start < len(body):
+        is_last = len(body) - start <= _PIECE_BYTES
+        stop = len(body) if is_last else body.rfind(b"\n", start, start + _PIECE_BYTES) + 1
+        values = _plain_numbers(body[start:stop].rstrip(b"\r\n"), len(row), dtype) if stop else None
+        if values is None:
+            return None
+        count += len(values)
+        limits.check_shape((count, len(row)), "the table")
+        arrays.append(values)
+        start = stop
+    return np.concatenate(arrays) if arrays else None
 
 
-def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the text in pieces of whole lines; no piece ends within quotes.
+def _plain_numbers(piece: bytes, width: int, dtype: np.dtype[Any]) -> Array | None:
+    """Return lines of so many numbers each as an array (lines, width)."""
+    if piece.count(b"\r") != piece.count(b"\r\n") or _NEGATIVE_ZERO.search(piece):
+        return None
+    text = np.frombuffer(piece + b"\n", np.uint8)
+    commas = np.cumsum(text == _COMMA)[text == _NEWLINE]
+    if (np.diff(commas, prepend=0) != width - 1).any():
+        return None
+    try:
+        cells = orjson.loads(b"[%b]" % piece.translate(_AS_LIST))
+    except orjson.JSONDecodeError:
+        return None
+    taken = {int, float} if dtype.kind == "f" else {int}
+    if len(cells) != len(commas) * width or not set(map(type, cells)) <= taken:
+        return None
+    return to_array(cells, dtype).reshape(-1, width)
+
+
+def _lines(body: bytes, codec: str) -> Iterator[str]:
+    """Yield the lines of a table.
 
     Raises:
         ServiceError: 413 `too_many_values` for a line that is too long.
+        UnicodeDecodeError: the body is not of that charset.
     """
-    rest = b""
-    for chunk in chunks:
-        rest += chunk
-        end = rest.rfind(b"\n") + 1
-        if end and rest.count(b'"', 0, end) % 2 == 0:
-            yield rest[:end]
-            rest = rest[end:]
-        if len(rest) > MAX_LINE_BYTES:
-            raise too_large("too_many_values", "a line of the table", len(rest), MAX_LINE_BYTES, "bytes")
-    if rest:
-        yield rest
+    with TextIOWrapper(BytesIO(body), codec) as text:
+        while line := text.readline(MAX_LINE_CHARACTERS + 1):
+            if len(line) > MAX_LINE_CHARACTERS:
+                what = "a line of the table"
+                raise too_large("too_many_values", what, len(line), MAX_LINE_CHARACTERS, "characters")
+            yield line
 
 
 class _TableReader:
-    """Reads a table piece by piece.
+    """Reads a table of any kind of cells, some lines at a time.
 
     Args:
         dtype: of the elements.
@@ -143,71 +217,48 @@ class _TableReader:
         self._columns = columns
         self._parse = parser_of(dtype)
         self._width = 0
-        self._lines = 0
-        self._rows = 0
-        self._arrays: list[Array] = []
 
-    def add(self, piece: bytes) -> None:
-        """Read the next lines."""
-        if not self._width:
-            end = piece.find(b"\n") + 1 or len(piece)
-            if piece.count(b'"', 0, end) % 2:
-                end = len(piece)
-            self._append(self._read_cells(piece[:end]))
-            piece = piece[end:]
-        if piece:
-            values = self._read_plain(piece) if self._width else None
-            self._append(self._read_cells(piece) if values is None else values)
-
-    def array(self) -> Array:
+    def read(self, lines: Iterator[str]) -> Array:
         """Return the whole table."""
-        if not self._rows:
+        arrays, count = [], 0
+        cells = self._cells(lines)
+        while some := list(islice(cells, _ROWS)):
+            count += len(some)
+            self._limits.check_shape((count, self._width), "the table")
+            places, rows = zip(*some, strict=True)
+            arrays.append(numbers(rows, places, self._parse, self._dtype))
+        if not arrays:
             raise invalid_table("the table has no line of numbers", {})
-        return np.concatenate(self._arrays).reshape(self._rows, self._width)
+        return np.concatenate(arrays).reshape(count, self._width)
 
-    def _append(self, values: Array) -> None:
-        if values.size:
-            self._rows += values.size // self._width
-            self._limits.check_shape((self._rows, self._width), "the table")
-            self._arrays.append(values)
+    def _cells(self, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+        """Yield number and cells of each line of numbers.
 
-    def _read_plain(self, piece: bytes) -> Array | None:
-        """Read lines of nothing but JSON's numbers, as most tables have; None where there is anything else."""
-        if self._dtype.kind not in "fiu" or b'"' in piece or piece.count(b"\r") != piece.count(b"\r\n"):
-            return None
-        rows = self._count_rows(piece)
-        if not rows or _NEGATIVE_ZERO.search(piece):
-            return None
-        try:
-            cells = orjson.loads(b"[%b]" % piece.removesuffix(b"\n").translate(_AS_LIST))
-        except orjson.JSONDecodeError:
-            return None
-        taken = {int, float} if self._dtype.kind == "f" else {int}
-        if len(cells) != rows * self._width or not set(map(type, cells)) <= taken:
-            return None
-        self._lines += rows
-        return to_array(cells, self._dtype)
-
-    def _count_rows(self, piece: bytes) -> int:
-        """Return the number of lines, 0 where some have more or fewer commas than they should."""
-        text = np.frombuffer(piece.removesuffix(b"\n") + b"\n", np.uint8)
-        commas = np.cumsum(text == _COMMA)[text == _NEWLINE]
-        return commas.size if (np.diff(commas, prepend=0) == self._width - 1).all() else 0
-
-    def _read_cells(self, piece: bytes) -> Array:
-        """Read lines of any kind of cells."""
-        rows, lines = self._split(piece.decode("utf-8", "surrogatepass"))
-        if rows and not self._width:
-            self._width = len(rows[0])
-            self._check_columns(rows[0])
-            if self._header == "present" or (self._header != "absent" and is_header(rows[0], self._parse)):
-                check_separator(rows[0])
-                rows, lines = rows[1:], lines[1:]
-        for line, row in zip(lines, rows, strict=True):
+        Raises:
+            ServiceError: 400 `invalid_csv`, 413 `too_many_values`, 422 `wrong_shape`.
+        """
+        for line, row in self._rows(lines):
+            if not self._width:
+                self._width = len(row)
+                self._check_columns(row)
+                if self._header == "present" or (self._header != "absent" and is_header(row, self._parse)):
+                    check_separator(row)
+                    continue
             if len(row) != self._width:
                 details = {"line": line, "columns": len(row), "expected": self._width}
                 raise invalid_table(f"line {line} has {len(row)} columns; expected {self._width}", details)
-        return numbers(rows, lines, self._parse, self._dtype) if rows else np.empty(0, self._dtype)
+            yield line, row
+
+    def _rows(self, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+        """Yield number and cells of each line that is not empty."""
+        reader = csv.reader(lines, strict=True, skipinitialspace=True)
+        try:
+            for row in reader:
+                if row and (len(row) > 1 or row[0].strip()):
+                    yield reader.line_num, row
+        except csv.Error as error:
+            line = reader.line_num
+            raise invalid_table(f"line {line}: {error}", {"line": line}) from error
 
     def _check_columns(self, row: list[str]) -> None:
         if self._columns is not None and self._width != self._columns:
@@ -215,18 +266,3 @@ class _TableReader:
             message = f"the number of the table's columns is {self._width}; expected {self._columns}{hint}"
             details = {"columns": self._width, "expected": self._columns}
             raise ServiceError(422, "wrong_shape", message, details)
-
-    def _split(self, text: str) -> tuple[list[list[str]], list[int]]:
-        """Return the cells of each line that is not empty, and the lines' numbers."""
-        reader = csv.reader(StringIO(text, newline=""), strict=True, skipinitialspace=True)
-        rows, lines = [], []
-        try:
-            for row in reader:
-                if row and (len(row) > 1 or row[0].strip()):
-                    rows.append(row)
-                    lines.append(self._lines + reader.line_num)
-        except csv.Error as error:
-            line = self._lines + reader.line_num
-            raise invalid_table(f"line {line}: {error}", {"line": line}) from error
-        self._lines += reader.line_num
-        return rows, lines

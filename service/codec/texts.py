@@ -12,7 +12,6 @@ from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.config.text_config import TextConfig, TextInput, Tokens
 from service.errors import ServiceError
-from service.heavy_work import check_weight
 from service.tasks.text_span import TextSpan
 
 _USUAL: tuple[TextInput, ...] = ("input_ids", "attention_mask", "token_type_ids")
@@ -22,8 +21,6 @@ MAX_CHARACTERS = 1 << 20
 """Most characters of the texts of a request: a second of work for the tokenizer."""
 TEXT_CHARACTERS = 16
 """Characters as which each text counts besides its own: to begin one takes as long."""
-_LIGHT_CHARACTERS = 1 << 16
-"""Most characters that any worker makes tokens of."""
 
 
 def bind_texts(
@@ -45,7 +42,6 @@ def bind_texts(
     Raises:
         ServiceError: 422 `not_a_text_model`, `wrong_text_count`, `empty_text` or `unequal_lengths`, 413
             `tensor_too_large` or `text_too_long`.
-        HeavyWorkError: this thread leaves such work to others.
     """
     if config.text is None:
         message = (
@@ -65,7 +61,6 @@ def bind_texts(
         )
         details = {"limit": MAX_CHARACTERS, "unit": "characters"}
         raise ServiceError(413, "text_too_long", message, details)
-    check_weight(characters, _LIGHT_CHARACTERS)
     tokens = config.text.tokenize(texts, _declared_length(ports[0]))
     _check_filled(tokens)
     length = _length(config.text, ports[0], [len(item.ids) for item in tokens])

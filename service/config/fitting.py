@@ -15,14 +15,15 @@ MEMORY_SHARES: Final = {
 }
 """Setting -> how much of the memory for requests, in bytes, its default is at most, in its own unit."""
 _LIMIT_SHARES: Final = {
+    "json_bytes": Fraction(1, 64),  # up to 24 bytes each, once parsed
     "image_pixels": Fraction(1, 16),  # three bytes each, once decoded
     "tensor_elements": Fraction(1, 64),  # eight bytes each
     "answer_bytes": Fraction(1, 16),  # its arrays take as much again
 }
 """The same of the bounds that are no settings."""
 _RUNS: Final = Fraction(3, 4)
-"""How much of the memory for requests the tensors of one run for each worker, heavy ones included, may take together:
-all but what bodies and unsent responses take."""
+"""How much of the memory for requests the tensors of one run for each worker may take together: all but what bodies and
+unsent responses take."""
 _REST_BYTES: Final = 256 << 20
 """What the process takes without any request. All else is for requests, or a quarter where that is more."""
 _WORKER_BYTES: Final = 256 << 20
@@ -41,8 +42,7 @@ def fit_to_memory(settings: Settings, memory: int | None) -> Settings:
     if memory is None:
         return settings
     workers = settings.workers or max(1, min(settings.worker_count, memory // _WORKER_BYTES))
-    runs = workers + max(1, workers - 1)
-    shares = MEMORY_SHARES | {"max_run_bytes": _RUNS / runs}
+    shares = MEMORY_SHARES | {"max_run_bytes": _RUNS / workers}
     for_requests = max(memory - _REST_BYTES, memory // 4)
 
     def fit(default: int, share: Fraction) -> int:

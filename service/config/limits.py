@@ -13,14 +13,16 @@ class Limits:
 
     Attributes:
         body_bytes: bytes of a request's body, compressed and decompressed.
+        json_bytes: bytes of JSON in a body, decompressed.
         image_pixels: pixels (width x height) of all images of a request in total; those of formats that take more
             memory to decode count several times.
         tensor_elements: elements of each input.
         answer_bytes: bytes of an answer, and of the arrays that it is made of.
-        decode_seconds: seconds of the processor that decoding the large images of a request may take.
+        decode_seconds: seconds of the processor that decoding a large body may take.
     """
 
     body_bytes: int = 64 << 20
+    json_bytes: int = 16 << 20
     image_pixels: int = 64 << 20
     tensor_elements: int = 16 << 20
     answer_bytes: int = 128 << 20
@@ -30,6 +32,15 @@ class Limits:
         """Raise 413 `body_too_large` if a body of `size` bytes is too large."""
         if size > self.body_bytes:
             raise too_large("body_too_large", "the body", size, self.body_bytes, "bytes")
+
+    def check_json(self, size: int) -> None:
+        """Raise 413 `body_too_large` if JSON of `size` bytes is too large."""
+        if size > self.json_bytes:
+            message = (
+                f"the JSON has {size} bytes; at most {self.json_bytes} are taken: "
+                "send npy, npz or binary tensor data, or raise --max-body-bytes, of which JSON may have a quarter"
+            )
+            raise ServiceError(413, "body_too_large", message, {"limit": self.json_bytes, "unit": "bytes"})
 
     def check_answer(self, size: int) -> None:
         """Raise 413 `answer_too_large` if an answer of `size` bytes or more is too large."""

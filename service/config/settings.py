@@ -195,8 +195,8 @@ class Settings(SourcedSettings):
     max_body_bytes: int = Field(
         default=Limits().body_bytes,
         ge=1,
-        description="maximum bytes of a request body; a larger value also raises the bounds of responses, images and "
-        "tensors",
+        description="maximum bytes of a request body; a larger value also raises the bounds of responses, images, "
+        "tensors and JSON",
     )
     max_buffered_bytes: int = Field(
         default=128 << 20,
@@ -264,11 +264,6 @@ class Settings(SourcedSettings):
         return self.workers or this_machine().cpus
 
     @property
-    def heavy_worker_count(self) -> int:
-        """Number of worker threads to start for heavy requests."""
-        return max(1, self.worker_count - 1)
-
-    @property
     def thread_count(self) -> int:
         """Number of threads that the arithmetic of one request may use."""
         return self.threads or max(1, this_machine().cpus // self.worker_count)
@@ -279,6 +274,7 @@ class Settings(SourcedSettings):
         return replace(
             self._limits,
             body_bytes=self.max_body_bytes,
+            json_bytes=max(self._limits.json_bytes, self.max_body_bytes // 4),
             image_pixels=max(self._limits.image_pixels, self.max_body_bytes),
             tensor_elements=max(self._limits.tensor_elements, self.max_body_bytes // 4),
             answer_bytes=max(self._limits.answer_bytes, self.max_body_bytes),

@@ -20,7 +20,6 @@ from service.grpc.wire import (
     malformed,
     read_varints,
 )
-from service.heavy_work import check_wanted
 from service.v2.datatypes import BOOL, DTYPES, WIRE_SIZES
 from service.v2.datatypes import BYTES as STRINGS
 from service.v2.request import InputTensor
@@ -83,8 +82,6 @@ def _parts(tensor: InputTensor, contents: memoryview) -> list[memoryview]:
     for count, field in enumerate(fields(contents), 1):
         if count > _MOST_FIELDS:
             raise too_large("too_many_values", f"contents of {tensor.place}", count, _MOST_FIELDS, "fields")
-        if count % 1024 == 0:
-            check_wanted()
         if field.number not in _NAMES:
             continue
         if field.number != wanted:

@@ -11,7 +11,6 @@ from service.grpc.infer_message import InferMessage
 from service.grpc.infer_request import form_of
 from service.grpc.messages import ModelInferResponse
 from service.grpc.wire import prefix
-from service.heavy_work import LIGHT_TEXT_BYTES, check_weight
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import RunOutcome
 from service.v2.batching import is_batch_open
@@ -53,12 +52,11 @@ class GrpcExchange:
 
         Raises:
             ServiceError: the request does not fit the model.
-            HeavyWorkError: this thread leaves such work to others.
+            NeedsDecoderError: an image is large, and this thread leaves those to others.
         """
         message = self._message
         if message is None:
             raise RuntimeError("the request is decoded already")
-        check_weight(message.contents_bytes, LIGHT_TEXT_BYTES)
         inputs = self._form.read(message.raw) if message.raw else None
         if inputs is None:
             inputs = self._read(message)

@@ -8,7 +8,6 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from engine import Array
-from service.heavy_work import check_wanted
 
 COLOURS = (
     (230, 159, 0),
@@ -106,11 +105,7 @@ class Drawing:
             sample: returns for rows and columns of the original picture, both in ascending order, which of their pixels
                 belong to the mask: bool (rows, columns).
             index: class, which chooses the colour.
-
-        Raises:
-            WorkStoppedError: nobody waits for the picture any more.
         """
-        check_wanted()
         (left, top), (right, bottom) = self._points([corners[:2], corners[2:]])
         x = np.arange(max(0, floor(left)), min(self._image.width, ceil(right)))
         y = np.arange(max(0, floor(top)), min(self._image.height, ceil(bottom)))

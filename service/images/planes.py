@@ -1,5 +1,7 @@
 """Makes the planes of numbers that a model takes of one encoded image."""
 
+from typing import Any
+
 import numpy as np
 from PIL import Image
 
@@ -8,6 +10,7 @@ from service.config.image_config import ImageConfig
 from service.images.encoded_image import EncodedImage
 from service.images.geometry import ImageGeometry, place_image
 from service.images.image_file import load_image, open_image, upright_size
+from service.images.image_header import ImageHeader
 from service.images.resizing import Part, resize
 
 _DRAFT_PIXELS = 4_000_000
@@ -45,6 +48,13 @@ def make_planes(image: EncodedImage, config: ImageConfig, out: Array) -> tuple[i
     width, height = part.size
     _normalise(levels, config, out[:, top : top + height, left : left + width])
     return size
+
+
+def decode_image(data: bytes, arguments: dict[str, Any]) -> tuple[tuple[int, int], list[Array]]:
+    """Decode an image; in a decoder process. Returns its size, and its planes."""
+    image = EncodedImage(data, ImageHeader(**arguments["header"]), arguments["place"])
+    out = np.empty(arguments["shape"], np.float32)
+    return make_planes(image, ImageConfig.model_validate(arguments["config"]), out), [out]
 
 
 def _reduce(image: Image.Image, geometry: ImageGeometry, config: ImageConfig) -> int:

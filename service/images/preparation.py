@@ -10,13 +10,15 @@ from engine import PNNX_COMPUTE, Array, Port
 from service.config.image_config import MAX_SIDE, ImageConfig
 from service.config.image_formats import KNOWN_FORMATS
 from service.config.model_config import FILE_NAME, ModelConfigError
+from service.decoding import large_body_decoder
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_PIXELS, check_weight
-from service.images.decoder import DECODER
 from service.images.encoded_image import EncodedImage
 from service.images.geometry import ImageGeometry, place_image, width_at
 from service.images.image_header import ImageHeader, read_header
+from service.images.remote import decode_remotely
 
+LARGE_PIXELS = 4_000_000
+"""Images of more pixels are large bodies; those that take longer to decode count several times."""
 _WIDTH_STEP = 32
 """Open widths are multiples of so many columns: each is a shape of its own, which is compiled."""
 
@@ -124,7 +126,7 @@ def open_images(
 
     Raises:
         ServiceError: 400 `invalid_image`, 413 `image_too_large`, 415 `unsupported_image_format`.
-        HeavyWorkError: this thread leaves such work to others.
+        NeedsDecoderError: they are large, and this thread leaves those to others.
     """
     taken = [name.upper() for name in formats]
     places = [_place(index, len(images)) for index in range(len(images))]
@@ -133,9 +135,8 @@ def open_images(
     if pixels > pixel_limit:
         raise _too_large(headers, pixel_limit)
     weight = sum(header.decoded_pixels for header in headers)
-    check_weight(weight, LIGHT_PIXELS)
     items = zip(images, headers, places, strict=True)
-    if weight > LIGHT_PIXELS:
+    if weight > LARGE_PIXELS and large_body_decoder() is not None:
         return [EncodedImage(*item) for item in items]
     from service.images.image_file import open_image  # noqa: PLC0415  # as above
 
@@ -152,7 +153,7 @@ def _too_large(headers: Sequence[ImageHeader], limit: int) -> ServiceError:
 
 
 def prepare(
-    images: Sequence[EncodedImage], config: ImageConfig, target: ImageInput, seconds: float | None = None
+    images: Sequence[EncodedImage], config: ImageConfig, target: ImageInput, seconds: float = 0.0
 ) -> PreparedImages:
     """Decode images and arrange them as a model's input.
 
@@ -160,8 +161,7 @@ def prepare(
         images: what `open_images` gave, as many as the input takes.
         config: how to prepare them.
         target: what the input takes.
-        seconds: that images which are heavy work may take, in a process of their own; None: they are decoded in this
-            thread, however long they take.
+        seconds: that a decoder may take for large ones; those of a thread without a decoder take as long as they do.
 
     Raises:
         ServiceError: 400 `invalid_image`; 422 `decoding_too_long`, 503 `decoder_failed`.
@@ -169,8 +169,9 @@ def prepare(
     """
     target = widen(target, images)
     batch = np.empty((len(images), config.channels, target.height, target.width), np.float32)
-    if seconds is not None and any(image.opened is None for image in images):
-        sizes = DECODER.decode(images, config, batch, seconds)
+    decoder = large_body_decoder() if any(image.opened is None for image in images) else None
+    if decoder is not None:
+        sizes = decode_remotely(decoder, images, config, batch, seconds)
     else:
         from service.images.planes import make_planes  # noqa: PLC0415  # as above
 

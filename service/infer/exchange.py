@@ -26,7 +26,6 @@ from service.codec import (
 from service.config.limits import Limits
 from service.context import context_of
 from service.errors import ServiceError, did_you_mean, shown
-from service.heavy_work import LIGHT_ANSWER_BYTES, check_weight
 from service.images.geometry import ImageGeometry
 from service.infer.answer_size import array_bytes, planned_size
 from service.infer.rendering import PNG_TYPE, check_drawable, render
@@ -101,7 +100,7 @@ class InferExchange:
             client=context.client,
         )
 
-    def is_heavy(self, size: int) -> bool:
+    def is_unpacked_first(self, size: int) -> bool:
         """Return false: a worker decodes the body, whatever its size."""
         del size
         return False
@@ -125,7 +124,7 @@ class InferExchange:
 
         Raises:
             ServiceError: the body or its options are not what the model can take, or ask for too large an answer.
-            HeavyWorkError: this thread leaves such work to others, which is to call it again.
+            NeedsDecoderError: the body is large, and this thread leaves those to others, which call this again.
         """
         graph = self.model.graph
         decoded = decode(
@@ -148,7 +147,6 @@ class InferExchange:
             self.limits.check_answer(size.binary)
             if self.media_type == JSON_TYPE:
                 self.limits.check_text(size.text)
-            check_weight(size.binary, LIGHT_ANSWER_BYTES)
         self.body = b""
         return Decoded(decoded.inputs, self.options)
 
@@ -157,14 +155,10 @@ class InferExchange:
 
         Raises:
             ServiceError: 413 `answer_too_large`; 422 where the task cannot read the outputs.
-            HeavyWorkError: this thread leaves such work to others.
+            NeedsDecoderError: the picture is large, and this thread leaves those to others, which call this again.
         """
         ports, result, timestamps = self.model.graph.outputs, outcome.result, outcome.timestamps
-        size = array_bytes([*result.outputs, *result.captured.values()])
-        self.limits.check_answer(size)
-        if self.media_type == JSON_TYPE:
-            written = size if self._answers_outputs else array_bytes(result.captured.values())
-            check_weight(written, LIGHT_ANSWER_BYTES)
+        self.limits.check_answer(array_bytes([*result.outputs, *result.captured.values()]))
         items: Sequence[Any] = geometries(self.pictures) if self.pictures else self.spans
         predictions = self.model.task.predict(result.outputs, items, self.options.task)
         if self.media_type == PNG_TYPE:

@@ -8,7 +8,6 @@
 """
 
 from dataclasses import dataclass
-from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,12 +18,12 @@ from service.codec import JSON_TYPE, Decoded, Options, describe_predictions
 from service.codec.binding import find_port
 from service.codec.json_body import check_keys, decode_document, parse_json
 from service.codec.json_document import MAX_VALUES
+from service.codec.json_numbers import Numbers
+from service.codec.json_tensor import parse_data
 from service.codec.json_text import dump_pieces
-from service.codec.number_text import NumberText
 from service.config.limits import Limits, too_large
 from service.context import context_of
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_TEXT_BYTES, check_weight
 from service.images.geometry import ImageGeometry
 from service.infer.answer_size import array_bytes
 from service.infer.exchange import geometries
@@ -72,7 +71,7 @@ class PredictExchange:
         context = context_of(request)
         return cls(model, context.request_id, context.client, limits)
 
-    def is_heavy(self, size: int) -> bool:
+    def is_unpacked_first(self, size: int) -> bool:
         """Return false: a worker decodes the body, whatever its size."""
         del size
         return False
@@ -95,11 +94,10 @@ class PredictExchange:
 
         Raises:
             ServiceError: the body is not what the model can take.
-            HeavyWorkError: this thread leaves such work to others.
+            NeedsDecoderError: it is large, and this thread leaves those to others.
         """
         self.limits.check_body(len(self.body))
-        check_weight(len(self.body), LIGHT_TEXT_BYTES)
-        document = parse_json(self.body, None)
+        document = parse_json(self.body, None, self.limits)
         check_keys(document, _KEYS, "the body")
         self.by_rows = "instances" in document
         if self.by_rows == ("inputs" in document):
@@ -116,7 +114,6 @@ class PredictExchange:
 
         Raises:
             ServiceError: 413 `answer_too_large`; 422 `no_rows`, or where the task cannot read the outputs.
-            HeavyWorkError: this thread leaves such work to others.
         """
         outputs, task = outcome.result.outputs, self.model.task
         size = array_bytes(outputs)
@@ -126,7 +123,6 @@ class PredictExchange:
             predictions = task.predict(outputs, self.images, {})
             answer = describe_predictions(predictions or ())
         else:
-            check_weight(size, LIGHT_ANSWER_BYTES)
             answer = self._split(outputs) if self.by_rows else self._named(outputs)
         key = "predictions" if self.by_rows else "outputs"
         pieces = dump_pieces({key: answer}, self.limits)
@@ -134,6 +130,8 @@ class PredictExchange:
 
     def _rows(self, instances: Any) -> dict[str, Any]:
         """Return the payload of instances, each a row of every input."""
+        if isinstance(instances, Numbers):
+            return {"inputs": [{"data": instances}]}
         if not isinstance(instances, list) or not instances:
             raise _no_rows("instances")
         pictures = self._pictures(instances)
@@ -145,7 +143,9 @@ class PredictExchange:
         if not all(isinstance(row, dict) and row.keys() == set(names) for row in instances):
             message = "the instances have different keys; expected the names of the same inputs in each"
             raise ServiceError(400, "invalid_json", message)
-        return {"inputs": {name: _column([row[name] for row in instances], name) for name in names}}
+        return {
+            "inputs": {name: _column([row[name] for row in instances], name, self.limits) for name in names}
+        }
 
     def _columns(self, inputs: Any) -> dict[str, Any]:
         """Return the payload of inputs, each a whole tensor or pictures."""
@@ -208,21 +208,22 @@ def _is_picture(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() == {_IMAGE} and isinstance(value[_IMAGE], str)
 
 
-def _column(values: list[Any], name: str) -> list[Any]:
-    """Return the rows of an input, those as lists that the parser has left as text, as it does under the key `data`.
+def _column(values: list[Any], name: str, limits: Limits) -> list[Any]:
+    """Return the rows of an input, large ones of a large document as lists again.
 
     Raises:
-        ServiceError: 400 where they are no arrays; 413 `too_many_values`, as of rows under other keys.
+        ServiceError: 400 where they are no arrays; 413 `too_many_values`: each row is then parsed by itself.
     """
     rows, count = [], 0
     for value in values:
-        if not isinstance(value, NumberText):
+        if not isinstance(value, Numbers):
             rows.append(value)
             continue
-        shape = value.shape(name)
-        count += prod(shape)
+        if value.values is None:
+            parse_data(value, None, None, limits, name)
+            raise ServiceError(400, "invalid_tensor", f"{name}: data holds something else than numbers")
+        count += value.values.size
         if count > MAX_VALUES:
             raise too_large("too_many_values", "the JSON", count, MAX_VALUES, "values")
-        leaves = [leaf for piece in value.elements(name) for leaf in piece]
-        rows.append(np.array(leaves, object).reshape(shape).tolist())
+        rows.append(value.values.reshape(value.nesting).tolist())
     return rows

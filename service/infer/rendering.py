@@ -7,17 +7,17 @@ import numpy as np
 from service.codec import Picture
 from service.config.limits import Limits
 from service.config.model_config import ImageConfig
+from service.decoding import leave_large
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_PIXELS, check_weight
 from service.images.geometry import ImageGeometry
 from service.images.preparation import ImageInput, open_images, prepare
 from service.tasks import Prediction, Task
 
 PNG_TYPE = "image/png"
+LARGE_PIXELS = 2_000_000
+"""Most pixels of a picture that is drawn where it is."""
 MAX_SIDE = 2048
 """Most columns and rows of a drawn picture; larger pictures are drawn smaller."""
-_ENCODING_WEIGHT = 2
-"""How many times as long it takes to draw and encode a pixel as to decode one."""
 
 
 def check_drawable(task: Task, pictures: Sequence[Picture]) -> None:
@@ -55,11 +55,11 @@ def render(
 
     Raises:
         ServiceError: the picture cannot be decoded once more.
-        HeavyWorkError: this thread leaves such work to others.
+        NeedsDecoderError: it is large, and this thread leaves those to others.
     """
     geometry = picture.geometry
     width, height = drawn_size(geometry)
-    check_weight(width * height * _ENCODING_WEIGHT, LIGHT_PIXELS)
+    leave_large(width * height, LARGE_PIXELS)
     whole = config.model_copy(
         update={
             "size": (height, width),

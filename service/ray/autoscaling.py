@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 BUSY = "busy"
-"""Workers that have work, those for heavy requests among them."""
+"""Workers that have work."""
 WAITING = "waiting"
 """Requests that wait for a worker."""
 WORKERS = "workers"
-"""Workers of a replica, those for heavy requests not counted: they are for what would keep the others."""
+"""Workers of a replica."""
 
 
 class LoadPolicy:

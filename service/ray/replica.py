@@ -57,7 +57,7 @@ class Replica:
         """Return what `LoadPolicy` reads."""
         scheduler = self._services.scheduler
         return {
-            BUSY: float(scheduler.busy_workers() + scheduler.busy_heavy_workers()),
+            BUSY: float(scheduler.busy_workers()),
             WAITING: float(scheduler.waiting()),
             WORKERS: float(self._settings.worker_count),
         }

@@ -10,8 +10,13 @@ from time import perf_counter_ns
 from typing import Any
 
 from engine import InputError, LayerError, RunResult, RunStoppedError, TraceLevel
+from service.decoding import (
+    DecodingStoppedError,
+    NeedsDecoderError,
+    large_body_decoder,
+    leaves_large_bodies,
+)
 from service.errors import ServiceError, out_of_memory, without_frames
-from service.heavy_work import HeavyWorkError, WorkStoppedError
 from service.repository.row_runs import run_rows
 from service.repository.rows import batch_signature, count_rows, join, split
 from service.scheduling.cancellation import stop_signal
@@ -19,6 +24,8 @@ from service.scheduling.declared_shape import name_declared_shape
 from service.scheduling.job import Job, JobResult, RunOutcome
 from service.scheduling.record import CallStatus
 
+LARGE_ROWS = 16
+"""Most rows of a run with captures or statistics on a worker: what is observed takes many times as long as the run."""
 _EXPLAINED = (ServiceError, InputError, LayerError, RunStoppedError)
 """Errors whose message says everything; the log needs the tracebacks of all others."""
 
@@ -26,7 +33,8 @@ _EXPLAINED = (ServiceError, InputError, LayerError, RunStoppedError)
 def decode(job: Job[Any]) -> bool:
     """Decode a job's inputs, if they are not; returns whether it can run.
 
-    It cannot if it failed, was cancelled, or is large and left to the pool for those.
+    It cannot if it failed, was cancelled, or is left to a thread with a decoder, as its body is large or many of its
+    rows are observed.
     """
     if job.stop_reason() is not None:
         return False
@@ -35,8 +43,8 @@ def decode(job: Job[Any]) -> bool:
     job.timestamps.decode_start = perf_counter_ns()
     try:
         decoded = job.context.run(job.decode)
-    except HeavyWorkError:
-        job.is_large = True
+    except NeedsDecoderError:
+        job.needs_decoder = True
         return False
     except BaseException as error:
         _fail(job, CallStatus.OTHER, error)
@@ -46,7 +54,8 @@ def decode(job: Job[Any]) -> bool:
     job.rows = count_rows(decoded.inputs)
     job.trace_level = decoded.options.trace or TraceLevel.OFF
     job.is_observed = bool(decoded.options.capture) or job.trace_level >= TraceLevel.STATISTICS
-    return True
+    job.needs_decoder = job.is_observed and job.rows > LARGE_ROWS and leaves_large_bodies()
+    return not job.needs_decoder
 
 
 def set_signature(job: Job[Any], max_batch_size: int) -> None:
@@ -74,16 +83,33 @@ def run(jobs: Sequence[Job[Any]], sample: Callable[[], bool]) -> None:
 
 
 def encode(job: Job[Any], outcome: RunOutcome) -> None:
-    """Encode a job's response; a large one is left to the pool for those."""
+    """Encode a job's response; a large one is left to a thread with a decoder."""
     try:
         response = job.context.run(job.encode, outcome)
-    except HeavyWorkError:
-        job.is_large, job.outcome = True, outcome
+    except NeedsDecoderError:
+        job.needs_decoder, job.outcome = True, outcome
     except BaseException as error:
         _fail(job, CallStatus.OTHER, error)
     else:
         job.timestamps.encode_end = perf_counter_ns()
         job.result = JobResult(CallStatus.SUCCESS, response)
+
+
+def go_on_with_decoder(job: Job[Any]) -> None:
+    """Decode a job's body, run it where it is observed, or encode its response; on a thread with a decoder."""
+    job.needs_decoder = False
+    decoder = large_body_decoder()
+    if decoder is None:
+        raise RuntimeError("this thread has no decoder")
+    with decoder.stoppable() as stop:
+        job.stop_with(stop)
+        if job.outcome is None:
+            decode(job)
+        elif job.stop_reason() is None:
+            encode(job, job.outcome)
+        job.outcome = job.on_cancel = None
+    if job.is_observed and job.decoded is not None:
+        run([job], lambda: False)
 
 
 def _run_alone(job: Job[Any], is_sampled: bool) -> None:
@@ -165,7 +191,7 @@ def _encode_result(job: Job[Any], result: RunResult) -> None:
 
 
 def _fail(job: Job[Any], status: CallStatus, error: BaseException) -> None:
-    if isinstance(error, WorkStoppedError):
+    if isinstance(error, DecodingStoppedError):
         status, error = CallStatus.CANCELED, RunStoppedError(str(error))
     elif isinstance(error, MemoryError):
         error = out_of_memory()  # without the traceback, whose frames keep what took the memory

@@ -1,4 +1,4 @@
-"""A thread for work outside of the queues, shared round-robin by client."""
+"""Threads for work outside of the queues, shared round-robin by client."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from service.heavy_work import giving_way
 from service.peer import Peer
 from service.scheduling.refusals import timed_out
 
@@ -14,17 +13,18 @@ Result = TypeVar("Result")
 
 
 class FairExecutor:
-    """Runs functions on one thread, round-robin by client. Used on one event loop only.
+    """Runs functions on some threads, round-robin by client. Used on one event loop only.
 
     A client waits for its own previous function before it joins the line of clients.
 
     Args:
-        name: name of the thread.
+        name: name of the threads.
+        threads: how many there are.
     """
 
-    def __init__(self, name: str) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-        self._line = asyncio.Lock()
+    def __init__(self, name: str, threads: int = 1) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._line = asyncio.Semaphore(threads)
         self._clients: WeakValueDictionary[Peer, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, client: Peer, function: Callable[[], Result], timeout: float) -> Result:
@@ -32,12 +32,12 @@ class FairExecutor:
 
         Args:
             client: the client.
-            function: runs on the thread.
+            function: runs on a thread.
             timeout: maximum seconds until it starts.
 
         Raises:
             ServiceError: 504 `timeout`, as it did not start in time.
-            MemoryError: the thread cannot be started.
+            MemoryError: a thread cannot be started.
         """
         own = self._clients.setdefault(client, asyncio.Lock())
         try:
@@ -49,15 +49,14 @@ class FairExecutor:
                 raise timed_out(timeout) from None
             raise
 
+    def close(self) -> None:
+        """End the threads, once what they do is done."""
+        self._threads.shutdown()
+
     async def _run(self, function: Callable[[], Result]) -> Result:
         loop = asyncio.get_running_loop()
         try:
-            future = loop.run_in_executor(self._thread, _run_giving_way, function)
+            future = loop.run_in_executor(self._threads, function)
         except RuntimeError as error:
             raise MemoryError(str(error)) from error
         return await future
-
-
-def _run_giving_way(function: Callable[[], Result]) -> Result:
-    with giving_way():
-        return function()

@@ -74,7 +74,8 @@ class Job(Generic[Payload]):
         model: the model.
         surface: the protocol that the request came by.
         request_id: id of the request.
-        decode: returns inputs and options; called by a worker, again only after a HeavyWorkError. Raises ServiceError.
+        decode: returns inputs and options; called by a worker, and by a thread with a decoder after a
+            NeedsDecoderError. Raises ServiceError.
         encode: makes the response from the outcome of the run; as `decode`.
         received_ns: `perf_counter_ns` of the moment when the request's body was complete.
         timeout: seconds from its submission to its deadline; None for that of the model or the server.
@@ -102,8 +103,8 @@ class Job(Generic[Payload]):
         batch_size: rows of its run; 0 until that begins.
         trace: trace of its run, if any.
         leads_run: whether it is the one job of its run that counts the run.
-        is_large: whether the pool for large requests goes on with it.
-        outcome: what its run computed, if only encoding is left to that pool.
+        needs_decoder: whether a thread with a decoder goes on with it.
+        outcome: what its run computed, if only encoding is left to that thread.
         result: how its worker ended it; None until then.
     """
 
@@ -140,7 +141,7 @@ class Job(Generic[Payload]):
     batch_size: int = field(init=False, default=0)
     trace: RunTrace | None = field(init=False, default=None)
     leads_run: bool = field(init=False, default=False)
-    is_large: bool = field(init=False, default=False)
+    needs_decoder: bool = field(init=False, default=False)
     outcome: RunOutcome | None = field(init=False, default=None)
     result: JobResult[Payload] | None = field(init=False, default=None)
 

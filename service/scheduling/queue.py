@@ -13,7 +13,6 @@ from service.scheduling.batch import Batcher
 from service.scheduling.job import Job, JobState
 from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.refusals import queue_full
-from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.service_rate import ServiceRate
 from service.scheduling.trace_setting import TraceSetting
 
@@ -181,12 +180,12 @@ class ModelQueue:
         policy: how its jobs are scheduled.
         clock: the virtual time that all queues share.
         tracing: which runs are sampled.
-        estimate: which runs are large.
 
     Attributes:
         share: how much worker time it has had.
         work: what workers have taken.
         replaced: work whose worker another one has replaced.
+        decoding: jobs whose large bodies wait for a decoder, or are there.
     """
 
     def __init__(
@@ -195,23 +194,22 @@ class ModelQueue:
         policy: SchedulingPolicy,
         clock: VirtualClock,
         tracing: TraceSetting,
-        estimate: RunEstimate,
     ) -> None:
         self.model = model
         self.policy = policy
         self.tracing = tracing
-        self.estimate = estimate
         self.share = FairShare(clock)
         self.work: set[Work] = set()
         self.replaced: set[Work] = set()
+        self.decoding: set[Job[Any]] = set()
         self._rate = ServiceRate()
         self._undecoded = ClientQueue()
         self._batcher = Batcher(policy)
 
     @property
     def waiting(self) -> int:
-        """Number of jobs that wait, for a worker or for their batch."""
-        return self._undecoded.length + self._batcher.length
+        """Number of jobs that wait, for a worker, a decoder or their batch."""
+        return self._undecoded.length + self._batcher.length + len(self.decoding)
 
     @property
     def running(self) -> int:
@@ -247,7 +245,7 @@ class ModelQueue:
         """
         if not self.is_full(idle_workers):
             return None
-        evictable = self._undecoded.evictable(client, list(self._batcher))
+        evictable = self._undecoded.evictable(client, [*self._batcher, *self.decoding])
         if evictable is None:
             raise self.refusal()
         return evictable
@@ -269,12 +267,13 @@ class ModelQueue:
         """Remove a job, if it waits."""
         if not self._undecoded.discard(job):
             self._batcher.discard(job)
+        self.decoding.discard(job)
         if self.is_idle:
             self._rate.idle()
 
     def drop_all(self) -> list[Job[Any]]:
         """Remove all jobs that wait; returns them, and those that workers have taken."""
-        jobs = [*self._undecoded, *self._batcher]
+        jobs = [*self._undecoded, *self._batcher, *self.decoding]
         for job in jobs:
             self.discard(job)
         return [*jobs, *(job for work in (*self.work, *self.replaced) for job in work.jobs)]

@@ -4,12 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from logging import getLogger
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
@@ -25,7 +23,6 @@ from service.scheduling.policy import scheduling_policy
 from service.scheduling.queue import ModelQueue, VirtualClock
 from service.scheduling.record import CallObserver, CallRecord, CallStatus, SurfaceName, Timestamps
 from service.scheduling.refusals import timed_out
-from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.trace_setting import TraceSetting
 from service.scheduling.worker import WorkerPool
 
@@ -57,9 +54,7 @@ class Scheduler:
         self.mirror: Callable[[Job[Any], DoneCallback[Any]], tuple[Job[Any], DoneCallback[Any]]] | None = None
         self._blas: threadpool_limits | None = None
         self._tracing: dict[str, TraceSetting] = {}
-        self._estimates: WeakKeyDictionary[LoadedModel, RunEstimate] = WeakKeyDictionary()
-        self._large = WorkerPool("heavy-worker", settings.heavy_worker_count, self._make_large_queue)
-        self._pool = WorkerPool("worker", settings.worker_count, self._make_queue, self._large)
+        self._pool = WorkerPool("worker", settings.worker_count, self._make_queue)
 
     def start(self) -> None:
         """Start the workers, and limit BLAS to the server's `threads`; models' own `threads` are those of kernels."""
@@ -197,16 +192,8 @@ class Scheduler:
         return self._pool.running(model)
 
     def busy_workers(self) -> int:
-        """Return how many workers have work, those for large requests not counted."""
+        """Return how many workers have work, without waiting for a lock that workers may hold."""
         return self._pool.busy_workers()
-
-    def busy_now(self) -> int:
-        """Return how many workers of both kinds have work, without waiting for a lock that workers may hold."""
-        return self._pool.busy_workers() + self._large.busy_workers()
-
-    def busy_heavy_workers(self) -> int:
-        """Return how many workers for large requests have work."""
-        return self._large.busy_workers()
 
     def _expire(self, job: Job[Any]) -> None:
         self.cancel(job, "its time is up", timed_out(job.timeout or 0.0))
@@ -230,15 +217,7 @@ class Scheduler:
 
     def _make_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
         policy = scheduling_policy(model.config, self._settings, model.batching)
-        return ModelQueue(model, policy, clock, self.trace_setting(model), self._estimate(model))
-
-    def _make_large_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
-        policy = scheduling_policy(model.config, self._settings, model.batching)
-        policy = replace(policy, workers=self._settings.heavy_worker_count, max_batch_size=1)
-        return ModelQueue(model, policy, clock, self.trace_setting(model), self._estimate(model))
-
-    def _estimate(self, model: LoadedModel) -> RunEstimate:
-        return self._estimates.setdefault(model, RunEstimate(model.batching.max_batch_size))
+        return ModelQueue(model, policy, clock, self.trace_setting(model))
 
 
 def _status_of(error: ServiceError | ClientDisconnect) -> CallStatus:

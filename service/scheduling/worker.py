@@ -1,20 +1,23 @@
 """Worker threads, and the queues that they serve."""
 
+import asyncio
 import logging
 import threading
 from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from functools import partial
 from math import inf
 from time import monotonic
 from typing import Any
 from weakref import WeakSet
 
-from service.errors import ServiceError
-from service.heavy_work import giving_way, leave_heavy_work, stoppable
+from service.decoding import DECODERS, leaving_large_bodies
+from service.errors import ServiceError, out_of_memory
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import execution
+from service.scheduling.fair_executor import FairExecutor
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.queue import ModelQueue, VirtualClock, Work
@@ -22,6 +25,8 @@ from service.scheduling.refusals import shutting_down
 
 GRACE_SECONDS = 1.0
 """Seconds that a worker may continue with cancelled jobs, before another one replaces it."""
+DECODERS_AT_ONCE = 2
+"""Large bodies that are decoded at the same time: each may take some hundred megabytes."""
 _SEQUENTIAL_JOBS = 16
 """Jobs in a row that came alone, after which the event loop runs the next brief one."""
 
@@ -35,13 +40,15 @@ class WorkerPool:
     job keeps its worker until the layer in progress has ended. If that takes longer than `GRACE_SECONDS`, another
     thread replaces the worker, at most as many as there are workers, and the old one ends with its work.
 
+    A job with a large body leaves its worker, is decoded in a decoder process, and returns to its queue. In between it
+    counts as waiting.
+
     A brief job that comes while no other one waits or runs is run on the event loop: waking a worker takes longer.
 
     Args:
         name: prefix of the threads' names.
         workers: number of threads.
         make_queue: makes the queue of a model for its first job.
-        large: the pool for large jobs; started and closed with this one. None: this is that pool.
     """
 
     def __init__(
@@ -49,16 +56,14 @@ class WorkerPool:
         name: str,
         workers: int,
         make_queue: Callable[[LoadedModel, VirtualClock], ModelQueue],
-        large: "WorkerPool | None" = None,
     ) -> None:
         self._name = name
         self._worker_count = workers
         self._make_queue = make_queue
-        self._large = large
         self._queues: dict[LoadedModel, ModelQueue] = {}
         self._retired: WeakSet[LoadedModel] = WeakSet()
-        self._handed_over: set[Job[Any]] = set()
-        """Large jobs on their way to this pool."""
+        self._decoders = FairExecutor("decoding", DECODERS_AT_ONCE)
+        self._decoding: dict[Job[Any], asyncio.Task[None]] = {}
         self._clock = VirtualClock()
         self._busy = 0
         self._idle = 0
@@ -80,16 +85,12 @@ class WorkerPool:
         """Start the workers; jobs end on the running event loop."""
         self._loop = get_running_loop()
         self._is_waking = False
-        if self._large is not None:
-            self._large.start()
         # not daemons: a thread that is killed inside a native kernel takes the process down with it
         for _ in range(self._worker_count):
             self._start_thread()
 
     def close(self) -> None:
         """Accept no more jobs, drop those that wait, and return when every worker has ended."""
-        if self._large is not None:
-            self._large.close()
         with self._lock:
             self._closed = True
             self._changed.notify_all()
@@ -100,14 +101,12 @@ class WorkerPool:
     def waiting(self, model: LoadedModel | None = None) -> int:
         """Return how many jobs wait, for one model or for all."""
         with self._lock:
-            waiting = sum(queue.waiting for queue in self._queues_of(model))
-        return waiting if self._large is None else waiting + self._large.waiting(model)
+            return sum(queue.waiting for queue in self._queues_of(model))
 
     def running(self, model: LoadedModel | None = None) -> int:
         """Return how many jobs workers have taken, cancelled or not, for one model or for all."""
         with self._lock:
-            running = sum(queue.running for queue in self._queues_of(model))
-        return running if self._large is None else running + self._large.running(model)
+            return sum(queue.running for queue in self._queues_of(model))
 
     def busy_workers(self) -> int:
         """Return how many workers have work, without waiting for the lock."""
@@ -168,8 +167,9 @@ class WorkerPool:
     def cancel(self, job: Job[Any], reason: str) -> None:
         """Drop a job that waits, or have its run stop before the next layer."""
         job.cancel(reason)
-        if self._large is not None and job.is_large:
-            self._large.cancel(job, reason)
+        decoding = self._decoding.pop(job, None)
+        if decoding is not None:
+            decoding.cancel()
         with self._lock:
             queue = self._queues.get(job.model)
             if queue is None:
@@ -182,8 +182,6 @@ class WorkerPool:
 
     def retire(self, model: LoadedModel) -> None:
         """Forget a model's queue as soon as no job of it waits or runs; jobs that still come are accepted."""
-        if self._large is not None:
-            self._large.retire(model)
         with self._lock:
             self._retired.add(model)
             for queue in self._queues_of(model):
@@ -194,15 +192,34 @@ class WorkerPool:
         for job in self._drop_all(error.message):
             job.abort(error)
 
-    def _take_over(self, job: Job[Any]) -> None:
-        """Queue a large job that another pool has handed over."""
-        self._handed_over.discard(job)
+    def _send_to_decoder(self, job: Job[Any]) -> None:
+        """Have a job with a large body go on in a decoder process."""
         if job.is_over:
-            return
+            return  # it has left its queue when it was cancelled
+        self._decoding[job] = get_running_loop().create_task(self._go_on_with_decoder(job))
+
+    async def _go_on_with_decoder(self, job: Job[Any]) -> None:
         try:
-            self.submit(job)
-        except ServiceError as error:
-            job.abort(error)
+            go_on = partial(DECODERS.call, partial(execution.go_on_with_decoder, job))
+            await self._decoders.run(job.client, go_on, max(0.0, job.deadline - monotonic()))
+        except (ServiceError, MemoryError) as error:  # it has not begun
+            job.abort(out_of_memory() if isinstance(error, MemoryError) else error)
+        finally:
+            self._decoding.pop(job, None)
+            self._return(job)
+        _end([job])
+
+    def _return(self, job: Job[Any]) -> None:
+        """Have a job that has been decoded wait for a worker, unless it has ended."""
+        with self._lock:
+            queue = self._queues.get(job.model)
+            if queue is None or job not in queue.decoding:
+                return
+            queue.decoding.remove(job)
+            if job.decoded is not None and not job.is_over and not self._closed:
+                queue.push(job, monotonic())
+                self._wake_another()
+            self._forget(queue)
 
     def _wake(self) -> None:
         with self._lock:
@@ -252,10 +269,9 @@ class WorkerPool:
     def _drop_all(self, reason: str) -> list[Job[Any]]:
         with self._lock:
             jobs = [job for queue in self._queues.values() for job in queue.drop_all()]
-            jobs += self._handed_over
         for job in jobs:
             job.cancel(reason)
-        return jobs if self._large is None else jobs + self._large._drop_all(reason)
+        return jobs
 
     def _queues_of(self, model: LoadedModel | None) -> Sequence[ModelQueue]:
         if model is None:
@@ -302,8 +318,6 @@ class WorkerPool:
     # on a worker
 
     def _serve(self) -> None:
-        if self._large is not None:
-            leave_heavy_work()
         while (work := self._take()) is not None:
             self._execute(work)
             # free before a result is known: a client that has its response may count on room for its next request
@@ -345,10 +359,7 @@ class WorkerPool:
 
     def _execute(self, work: Work) -> None:
         """Decode, run and encode."""
-        with ExitStack() as stack:
-            if self._large is None:
-                stack.enter_context(stoppable(lambda: _stop_reason(work.jobs)))
-                stack.enter_context(giving_way())
+        with leaving_large_bodies():
             decoded = [job for job in list(work.jobs) if self._decode(work, job)]
             if work.is_batched:
                 decoded = self._form_batch(work, decoded)
@@ -356,23 +367,14 @@ class WorkerPool:
                 return
             execution.run(decoded, work.queue.tracing.sample)
             for job in decoded:
-                work.queue.estimate.observe(job)
-                if job.outcome is not None:
-                    self._hand_over(work, job)
+                if job.needs_decoder:
+                    self._leave_to_decoder(work, job)
 
     def _decode(self, work: Work, job: Job[Any]) -> bool:
         """Decode a job; returns whether it is to run now."""
-        if job.outcome is not None:
-            if job.stop_reason() is None:
-                execution.encode(job, job.outcome)
-            job.outcome = None
-            return False
         is_ready = execution.decode(job)
-        if self._large is not None:
-            job.is_large = job.is_large or (is_ready and work.queue.estimate.is_large(job))
-            if job.is_large:
-                self._hand_over(work, job)  # at once: decoding the next one may take long
-                return False
+        if job.needs_decoder:
+            self._leave_to_decoder(work, job)  # at once: decoding the next one may take long
         return is_ready
 
     def _form_batch(self, work: Work, decoded: Sequence[Job[Any]]) -> list[Job[Any]]:
@@ -386,14 +388,14 @@ class WorkerPool:
         self._deliver(ended)
         return work.jobs
 
-    def _hand_over(self, work: Work, job: Job[Any]) -> None:
-        """Leave a large job to the pool for those, by way of the event loop."""
-        if self._large is None:
-            return
+    def _leave_to_decoder(self, work: Work, job: Job[Any]) -> None:
+        """Leave a job to a thread with a decoder, by way of the event loop."""
         with self._lock:
             work.jobs = [other for other in work.jobs if other is not job]
-        self._large._handed_over.add(job)  # until it is queued there, it is in no queue
-        self._call_loop(self._large._take_over, job)
+            if job.stop_reason() is not None:
+                return
+            work.queue.decoding.add(job)
+        self._call_loop(self._send_to_decoder, job)
 
     def _deliver(self, jobs: Sequence[Job[Any]]) -> None:
         if jobs:
@@ -414,7 +416,3 @@ def _end(jobs: Iterable[Job[Any]]) -> None:
             job.end(job.result)
         except Exception:  # the other jobs have to end as well
             _logger.exception("the result of a request could not be delivered")
-
-
-def _stop_reason(jobs: Iterable[Job[Any]]) -> str | None:
-    return next((reason for job in jobs if (reason := job.stop_reason()) is not None), None)

@@ -5,8 +5,6 @@ from collections import deque
 from collections.abc import Callable
 from time import perf_counter
 
-from service.heavy_work import give_way
-
 TURN_SECONDS = 0.001
 """How long work is begun in one iteration of the event loop, as far as that is more than one piece."""
 TURNS = 8
@@ -47,7 +45,3 @@ class PacedWork:
             self._waiting.popleft()()
             if perf_counter() >= until:
                 break
-        if (
-            self._waiting
-        ):  # the loop is busy without end, and workers come from their kernels to deliver results
-            give_way()

@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field
 from engine import Array
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.task_keys import TaskKeys
+from service.decoding import leave_large
 from service.errors import ServiceError
-from service.heavy_work import check_wanted, check_weight
 from service.images.geometry import ImageGeometry
 from service.schemas import JsonNumber
 from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MaskForm = Literal["rle", "none"]
 MAX_MASK_PIXELS = 1 << 28
 """Most pixels of the boxes of a request, in its pictures, of which masks are made."""
-_LIGHT_PIXELS = 8_000_000
-"""Most of them that any worker makes masks of."""
+LARGE_PIXELS = 8_000_000
+"""Most of them of which masks are made where they are."""
 
 _STRIP_PIXELS = 1 << 20
 """Pixels of a mask that are decided at a time."""
@@ -117,7 +117,7 @@ class InstanceSegmentation(Task):
 
         Raises:
             ServiceError: 422 `no_boxes`; 413 `answer_too_large` where the boxes have more than `MAX_MASK_PIXELS`.
-            HeavyWorkError: this thread leaves such work to others.
+            NeedsDecoderError: there are many, and this thread leaves those to others.
         """
         prototypes = outputs[self._prototypes]
         if prototypes.ndim != 4:
@@ -130,9 +130,9 @@ class InstanceSegmentation(Task):
             wants_masks = parameters.get("mask", "rle") == "rle"
             if wants_masks:
                 pixels += int(sum((right - left) * (bottom - top) for left, top, right, bottom in placed))
-                check_weight(pixels, _LIGHT_PIXELS)
                 if pixels > MAX_MASK_PIXELS:
                     raise _too_large(pixels)
+                leave_large(pixels, LARGE_PIXELS)
             answers.append(
                 [
                     self._instance(
@@ -165,7 +165,6 @@ class InstanceSegmentation(Task):
         label = self._finder.label(index)
         if prototypes is None:
             return Instance(label, index, score, box, None, None)
-        check_wanted()
         place = self._pixels(prototypes, box, geometry)
         mask = self._mask(prototypes, mixed, place, geometry)
         counts = _count_runs(mask, place[:2], (geometry.width, geometry.height))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine import Array
-from service.heavy_work import check_wanted
 from service.images.axis_windows import Axis, Windows, bilinear, nearest
 from service.images.geometry import ImageGeometry
 
@@ -106,7 +105,6 @@ def decide_pixels(
     for columns in _strips(left, right, max(1, _STRIP_SCORES // scores[:, :, 0].size)):
         stretched = _blend_columns(scores, across, columns)
         for rows in _strips(top, bottom, max(1, _STRIP_SCORES // (count * stretched.shape[2]))):
-            check_wanted()
             taps, weights = down.taps[rows], down.weights[rows].astype(np.float32)[..., None]
             blended = stretched[:, taps[:, 0]] * weights[:, 0] + stretched[:, taps[:, 1]] * weights[:, 1]
             out[..., rows, columns] = decide(blended)

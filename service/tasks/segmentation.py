@@ -16,8 +16,8 @@ from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
+from service.decoding import leave_large
 from service.errors import ServiceError
-from service.heavy_work import check_weight
 from service.images.drawing import COLOURS, Drawing
 from service.images.geometry import ImageGeometry
 from service.images.preparation import ImageInput, find_image_input
@@ -36,8 +36,8 @@ MAX_MASK_PIXELS = 1 << 28
 MAX_SCORES = 1 << 31
 """Most scores of all classes that are interpolated for the pixels of a request's pictures."""
 _MAX_CLASS = 1 << 30
-_LIGHT_SCORES = 1 << 22
-"""Most scores of pictures that any worker interpolates."""
+LARGE_SCORES = 1 << 22
+"""Most scores of pictures that are interpolated where they are."""
 
 
 class SegmentationConfig(TomlTable):
@@ -150,7 +150,7 @@ class SemanticSegmentation(Task):
                 a threshold where each pixel belongs to the class of its highest score; 413
                 `answer_too_large` for arrays of more than `MAX_ARRAY_PIXELS`, or more than `MAX_MASK_PIXELS` or
                 `MAX_SCORES`.
-            HeavyWorkError: this thread leaves such work to others.
+            NeedsDecoderError: there are many, and this thread leaves those to others.
         """
         maps = self._maps(outputs[self._chosen])
         if "threshold" in parameters and self._options.activation == "argmax":
@@ -164,9 +164,9 @@ class SemanticSegmentation(Task):
             raise _too_many(pixels)
         if self._options.activation != "argmax" and pixels * maps.shape[1] > MAX_MASK_PIXELS:
             raise _too_large(pixels, maps.shape[1], MAX_MASK_PIXELS, "pixels")
-        check_weight(pixels * maps.shape[1], _LIGHT_SCORES)
         if pixels * maps.shape[1] > MAX_SCORES:
             raise _too_large(pixels, maps.shape[1], MAX_SCORES, "scores")
+        leave_large(pixels * maps.shape[1], LARGE_SCORES)
         is_argmax = self._options.activation == "argmax"
         found = [sound_scores(item, is_argmax) for item in maps]
         return [

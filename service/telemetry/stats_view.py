@@ -45,8 +45,6 @@ class StatsView(BaseModel):
     memory_bytes: int | None = Field(description="resident memory of the process; null where it is not known")
     workers: int
     busy: int = Field(description="workers that run a model now")
-    heavy_workers: int
-    heavy_busy: int = Field(description="heavy workers that are at work on a request now")
     models: dict[str, ModelStats]
 
 

@@ -105,7 +105,7 @@ class Shadows:
         self._budget.earn()
         if self._stop is not None:
             self._budget.meet()
-            if self._scheduler.busy_now() + 1 >= self._worker_count:
+            if self._scheduler.busy_workers() + 1 >= self._worker_count:
                 self._stop.stop("requests need the worker")
         plan = self._plans.get(call.model)
         if plan is None or not plan.traffic.shadow_is_due():
@@ -156,7 +156,7 @@ class Shadows:
         try:
             for seconds in _LOOKS:
                 await asyncio.sleep(seconds)
-                if not self._is_closed and self._scheduler.busy_now() < max(1, self._worker_count // 2):
+                if not self._is_closed and self._scheduler.busy_workers() < max(1, self._worker_count // 2):
                     await self._run(plan, job)
                     return
             plan.traffic.drop_shadow(ShadowOutcome.NO_IDLE_WORKER)
@@ -167,7 +167,7 @@ class Shadows:
         shadow = plan.shadow()
         if shadow is None:  # the model was loaded again meanwhile
             return
-        if self._scheduler.busy_now():
+        if self._scheduler.busy_workers():
             self._budget.meet()
         now = monotonic()
         searches = now - plan.searched >= _DIVERGENCE_SECONDS

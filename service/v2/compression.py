@@ -10,17 +10,17 @@ from collections.abc import Sequence
 
 from service.codec.inflation import check_memory
 from service.config.limits import Limits
+from service.decoding import leave_large
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_PACKED_BYTES, check_wanted, check_weight
 from service.scheduling.answer import BytesLike
 
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 
+LARGE_BYTES = 2 << 20
+"""Most bytes of an answer that are compressed where they are."""
 WORTH_BYTES = 1024
 """Answers with fewer bytes are not compressed."""
 _STEP = 1 << 16
-_PIECE = 1 << 20
-"""Bytes of an answer that are compressed before it is asked whether anybody still waits for it."""
 _SAMPLE = 1 << 14
 _WORTH_RATIO = 0.9
 _LEVEL = 1
@@ -61,7 +61,6 @@ def decompress(body: bytes | bytearray, encoding: str, limits: Limits) -> bytes 
 
     Raises:
         ServiceError: 400 `invalid_encoding`, 413 `body_too_large`.
-        HeavyWorkError: this thread leaves such work to others.
     """
     if encoding == IDENTITY:
         return body
@@ -94,7 +93,7 @@ def compress(pieces: Sequence[BytesLike], encoding: str) -> tuple[Sequence[Bytes
         The pieces to send, and their coding.
 
     Raises:
-        HeavyWorkError: this thread leaves such work to others.
+        NeedsDecoderError: the answer is large, and this thread leaves that to others.
     """
     length = sum(map(len, pieces))
     if encoding == IDENTITY or length < WORTH_BYTES:
@@ -103,13 +102,9 @@ def compress(pieces: Sequence[BytesLike], encoding: str) -> tuple[Sequence[Bytes
         sample = _first_bytes(pieces)
         if len(zlib.compress(sample, _LEVEL)) > _WORTH_RATIO * len(sample):
             return pieces, IDENTITY
-    check_weight(length, LIGHT_ANSWER_BYTES)
+    leave_large(length, LARGE_BYTES)
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _BITS[encoding])
-    packed = []
-    for piece in pieces:
-        for start in range(0, len(piece), _PIECE):
-            check_wanted()
-            packed.append(packer.compress(memoryview(piece)[start : start + _PIECE]))
+    packed = [packer.compress(piece) for piece in pieces]
     packed.append(packer.flush())
     is_worth = sum(map(len, packed)) <= _WORTH_RATIO * length
     return ([b"".join(packed)], encoding) if is_worth else (pieces, IDENTITY)
@@ -141,9 +136,7 @@ def _inflate(body: bytes | bytearray, bits: int, limits: Limits) -> bytearray:
         while not unpacker.eof:
             chunk = unpacker.decompress(rest, _STEP)
             rest = unpacker.unconsumed_tail
-            check_wanted()
             limits.check_body(len(result) + len(chunk))
-            check_weight(len(result) + len(chunk), LIGHT_PACKED_BYTES)
             result += chunk
             if not rest and len(chunk) < _STEP:
                 break

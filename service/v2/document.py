@@ -5,23 +5,28 @@ from typing import Any
 import orjson
 
 from service.codec.json_document import parse_document
+from service.config.limits import Limits
 from service.errors import ServiceError, shown
 
+_LIMITS = Limits()
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 Document = dict[str, Any]
 
 
-def parse_object(data: bytes | bytearray | memoryview, what: str = "the body") -> Document:
+def parse_object(
+    data: bytes | bytearray | memoryview, what: str = "the body", limits: Limits = _LIMITS
+) -> Document:
     """Read a JSON object.
 
     Bare NaN, Infinity and -Infinity are accepted although they are not JSON, because clients write them.
 
     Raises:
-        ServiceError: 400 `invalid_json`, 413 `too_many_values`.
+        ServiceError: 400 `invalid_json`, and as `parse_document`.
+        NeedsDecoderError: it is large, and this thread leaves those to others.
     """
     try:
-        document = parse_document(_joined(data), takes_bare_names=True)
+        document = parse_document(_joined(data), limits, takes_bare_names=True)
     except orjson.JSONDecodeError as error:
         details = {"line": error.lineno, "column": error.colno}
         raise ServiceError(400, "invalid_json", f"{what} is not JSON: {error}", details) from error

@@ -9,7 +9,7 @@ from engine import Array, RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
 from service.context import context_of
-from service.heavy_work import LIGHT_PACKED_BYTES, LIGHT_TEXT_BYTES, HeavyWorkError, check_weight
+from service.decoding import NeedsDecoderError
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
@@ -91,7 +91,6 @@ class V2Exchange:
         self._answer_encoding = answer_encoding
         self._limits = limits
         self._open_batch = is_batch_open(model)
-        self._unpacked = self._text_bytes = 0
         self._document: Document | None = None
         self._description: Description | None = None
         self._request = _NOT_READ
@@ -124,7 +123,7 @@ class V2Exchange:
             context.client,
         )
 
-    def is_heavy(self, size: int) -> bool:
+    def is_unpacked_first(self, size: int) -> bool:
         """Return whether the body has to be decompressed, or has a large JSON part that may have to be parsed."""
         json_size = size if self._header_length is None else self._header_length
         return self.is_compressed or json_size > SMALL_BYTES
@@ -185,13 +184,13 @@ class V2Exchange:
             return self._description.request.parameters
         if len(text) > SMALL_BYTES and not _mentions(body, _SCHEDULING):
             return InferParameters()
-        document = _parse(text)
+        document = _parse(text, self._limits)
         if len(text) <= SMALL_BYTES or not self.is_compressed:
             self._document = document
         return request_parameters(document)
 
     def _unpack(self) -> tuple[memoryview, bytes | bytearray]:
-        """Return the JSON part and the whole body, decompressed for the first time; note how much there is to decode.
+        """Return the JSON part and the whole body, decompressed for the first time.
 
         What came compressed is kept as it came, as it is what counts towards `--max-buffered-bytes`, unless it is
         hardly larger now.
@@ -203,11 +202,9 @@ class V2Exchange:
         if self.is_compressed:
             body = decompress(body, self._encoding, self._limits)
         text, _ = split(body, self._header_length, self.padding)
-        self._text_bytes = len(text)
-        if self.is_compressed:
-            self._unpacked = len(body)
-            if len(body) <= max(SMALL_BYTES, _LITTLE_MORE * len(self._body)):
-                self._body, self._encoding = body, IDENTITY
+        self._limits.check_json(len(text))
+        if self.is_compressed and len(body) <= max(SMALL_BYTES, _LITTLE_MORE * len(self._body)):
+            self._body, self._encoding = body, IDENTITY
         return text, body
 
     def decode(self) -> Decoded:
@@ -215,23 +212,20 @@ class V2Exchange:
 
         Raises:
             ServiceError: the body does not fit the model.
-            HeavyWorkError: this thread leaves such work to others.
+            NeedsDecoderError: the body is large, and this thread leaves those to others, which call this again.
         """
         packed = self._body
         try:
             return self._decode()
-        except HeavyWorkError:
+        except NeedsDecoderError:
             self._body = packed  # others start again
             raise
 
     def _decode(self) -> Decoded:
         body = self._body
-        if self._unpacked or self._encoding != IDENTITY:
-            check_weight(self._unpacked, LIGHT_PACKED_BYTES)  # before it is decompressed once more
-            check_weight(self._text_bytes, LIGHT_TEXT_BYTES)
+        if self._encoding != IDENTITY:
             body = decompress(body, self._encoding, self._limits)
         text, data = split(body, self._header_length, self.padding)
-        check_weight(len(text), LIGHT_TEXT_BYTES)
         self._body = b""
         if self._description is not None:
             inputs = self._read_described(self._description, data)
@@ -273,7 +267,7 @@ class V2Exchange:
             tensor, data = raw_input(data, graph.inputs, config, self._open_batch)
             request = InferRequest(None, InferParameters(binary_output=True), (tensor,))
         else:
-            request = parse_request(self._document or _parse(text))
+            request = parse_request(self._document or _parse(text, self._limits))
         self._document = None
         self._request = InferRequest(request.id, request.parameters, (), request.outputs)
         return self._bind(request, data)
@@ -303,8 +297,8 @@ class V2Exchange:
         return head
 
 
-def _parse(text: bytes | memoryview) -> Document:
-    return parse_object(text, "the JSON part of the body")
+def _parse(text: bytes | memoryview, limits: Limits) -> Document:
+    return parse_object(text, "the JSON part of the body", limits)
 
 
 def _are_sent_as_they_are(selected: Sequence[SelectedOutput]) -> bool:

@@ -11,7 +11,6 @@ from service.codec.json_array import json_data
 from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
 from service.config.limits import Limits
 from service.errors import ServiceError, did_you_mean
-from service.heavy_work import LIGHT_ANSWER_BYTES, check_weight
 from service.scheduling.answer import Answer
 from service.v2.binary import HEADER, write_array, write_strings
 from service.v2.classification import classify
@@ -110,7 +109,6 @@ def write_answer(
             buffers.append(buffer)
     document = {**head, "outputs": outputs}
     texts = [output.array for output in selected if not output.requested.binary]
-    check_weight(sum(array.nbytes for array in texts), LIGHT_ANSWER_BYTES)
     if any(array.size > PIECE_ELEMENTS for array in texts):
         text = dump_pieces(document, limits)
     else:
@@ -121,11 +119,7 @@ def write_answer(
 
 
 def compressed(answer: Answer, encoding: str) -> Answer:
-    """Compress an answer if that makes it sufficiently smaller.
-
-    Raises:
-        HeavyWorkError: this thread leaves such work to others.
-    """
+    """Compress an answer if that makes it sufficiently smaller."""
     headers = {**answer.headers, "Vary": "Accept-Encoding"}
     if encoding == IDENTITY:
         return Answer(answer.pieces, answer.media_type, headers)

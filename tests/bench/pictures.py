@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image
 
 from service.config.image_config import ImageConfig
-from service.images.decoder import DECODER
+from service.decoding import DECODERS
 from service.images.preparation import ImageInput, open_images, prepare
 
 SIZE = (6000, 4000)
@@ -91,15 +91,15 @@ def main() -> None:
     parser.add_argument("--memory", type=int, metavar="PICTURES")
     arguments = parser.parse_args()
     if arguments.memory is not None:
-        watch_memory(draw_jpeg(), arguments.memory)
-        DECODER.close()
+        DECODERS.call(lambda: watch_memory(draw_jpeg(), arguments.memory))
+        DECODERS.close()
         return
-    best = measure(draw_jpeg(), arguments.rounds)
+    best = DECODERS.call(lambda: measure(draw_jpeg(), arguments.rounds))
     decoding = best.pop("decoding")
     print(f"{'decoding by Pillow alone':32} {decoding * 1e3:7.1f} ms")
     for name, value in best.items():
         print(f"{name:32} {value * 1e3:7.1f} ms  {value / decoding:5.2f} x")
-    DECODER.close()
+    DECODERS.close()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from service.codec.decoded import Decoded
 from service.codec.format import Example, Format, JsonSchema, RequestBody, Sample, curl_file
 from service.codec.table import read_table
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_TEXT_BYTES
 
 
 class CsvFormat(Format):
@@ -19,7 +18,6 @@ class CsvFormat(Format):
     name = "csv"
     media_types = ("text/csv",)
     aliases = ("application/csv",)
-    light_bytes = LIGHT_TEXT_BYTES
 
     def decode(self, body: RequestBody) -> Decoded:
         """Read the table as the input's dtype, float32 where it declares none."""

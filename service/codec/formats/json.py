@@ -13,7 +13,6 @@ from service.codec.json_body import decode_json
 from service.codec.json_text import dump_json, dump_pieces, join_small
 from service.codec.options import OPTIONS_SCHEMA
 from service.config.limits import Limits
-from service.heavy_work import LIGHT_TEXT_BYTES
 
 JSON_TYPE = "application/json"
 
@@ -58,7 +57,6 @@ class JsonFormat(AnswerFormat):
     media_types = (JSON_TYPE,)
     aliases = ("text/json",)
     signatures = (re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]{0,4096}+\{"),)
-    light_bytes = LIGHT_TEXT_BYTES
 
     def decode(self, body: RequestBody) -> Decoded:
         """Read images or tensors, and the options."""

@@ -6,7 +6,6 @@ from service.codec.decoded import Decoded
 from service.codec.format import Example, Format, JsonSchema, RequestBody, Sample, curl_file
 from service.codec.text import codec_of, not_of_charset
 from service.codec.texts import bind_texts
-from service.heavy_work import LIGHT_TEXT_BYTES
 
 
 class TextFormat(Format):
@@ -14,7 +13,6 @@ class TextFormat(Format):
 
     name = "text"
     media_types = ("text/plain",)
-    light_bytes = LIGHT_TEXT_BYTES
 
     def decode(self, body: RequestBody) -> Decoded:
         """Tokenize the text as the model's configuration says.

@@ -1,4 +1,4 @@
-"""The worker threads, and those for heavy requests."""
+"""The worker threads."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from service.telemetry.metrics.collector import Snapshot
 
 
 class WorkerMetrics:
-    """`kuiper_workers` and `kuiper_heavy_workers`, and how many of each are busy."""
+    """`kuiper_workers`, and how many of them are busy."""
 
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauges."""
@@ -20,12 +20,4 @@ class WorkerMetrics:
             "kuiper_workers_busy",
             "threads that are running a model now",
             value=snapshot.scheduler.busy_workers(),
-        )
-        yield prometheus.GaugeMetricFamily(
-            "kuiper_heavy_workers", "threads for heavy requests", value=snapshot.settings.heavy_worker_count
-        )
-        yield prometheus.GaugeMetricFamily(
-            "kuiper_heavy_workers_busy",
-            "threads that are at work on a heavy request now",
-            value=snapshot.scheduler.busy_heavy_workers(),
         )

@@ -7,10 +7,9 @@ import pytest
 
 from engine import Array, RunResult
 from service.codec import JSON_TYPE, NPZ_TYPE, build_answer, encode
-from service.codec.json_text import PIECE_ELEMENTS, dump_json, dump_pieces
+from service.codec.json_text import LARGE_BYTES, PIECE_ELEMENTS, dump_json, dump_pieces
 from service.config.limits import Limits
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_ANSWER_BYTES
 from service.tasks.classification import ClassPrediction
 from tests.service.codec.test_encode import PORTS, TIMING
 
@@ -106,7 +105,7 @@ def test_an_answer_that_is_given_up_has_taken_no_more_memory_than_its_limit() ->
 def test_answers_that_will_be_much_too_large_are_refused_before_they_are_written(
     monkeypatch: pytest.MonkeyPatch, turned: bool
 ) -> None:
-    array = floats(3, LIGHT_ANSWER_BYTES // 4)
+    array = floats(3, LARGE_BYTES // 4)
     value = {"data": array.T if turned else array}
     size = sum(map(len, dump_pieces(value)))
     assert dump_pieces(value, Limits(answer_bytes=size))

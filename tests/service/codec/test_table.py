@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import PNNX_COMPUTE
+from engine import PNNX_COMPUTE, Array
 from service.codec import decode
-from service.codec.table import MAX_LINE_BYTES, read_table
+from service.codec.table import LARGE_BYTES, MAX_LINE_CHARACTERS, read_table
 from service.config.limits import Limits
+from service.decoding import NeedsDecoderError, leaving_large_bodies
 from service.errors import ServiceError
+from tests.service.codec.conftest import Apart
 from tests.service.codec.payloads import LIMITS, RAW, TWO, VECTOR, port, refused
 
 OPEN = port("f32", (None, None))
@@ -163,7 +165,7 @@ def test_lines_that_are_read_at_once_give_what_cell_by_cell_gives(
     for plain in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             if not plain:
-                patch.setattr("service.codec.table._TableReader._read_plain", lambda *_: None)
+                patch.setattr("service.codec.table._read_plain", lambda *_: None)
             try:
                 array = read_table(body, np.dtype(dtype), LIMITS)
                 results.append((array.shape, array.tobytes()))
@@ -173,23 +175,32 @@ def test_lines_that_are_read_at_once_give_what_cell_by_cell_gives(
 
 
 @pytest.mark.parametrize("cell", [b"0.5", b"nan", b'"2"', b".25"])
-@pytest.mark.parametrize("piece", [1, 7, 64])
-def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch, piece: int, cell: bytes) -> None:
-    body = b"a,\xc3\xa4\n" + b"1,2.5\r\n3,%b\n\n" % cell * 20
-    whole = read_table(body, np.dtype("f4"), LIMITS)
-    assert whole.shape == (40, 2)
-    monkeypatch.setattr("service.codec.table._PIECE_BYTES", piece)
-    np.testing.assert_array_equal(read_table(body, np.dtype("f4"), LIMITS), whole)
-    wide = read_table(body.decode().encode("utf-16"), np.dtype("f4"), LIMITS, charset="utf-16")
-    np.testing.assert_array_equal(wide, whole)
-    with pytest.raises(ServiceError, match="line 64, column 1: 'x' is not a number"):
-        read_table(body + b"1,2\n\nx,1", np.dtype("f4"), LIMITS)
+@pytest.mark.parametrize("count", [20, LARGE_BYTES // 16])
+def test_large_tables_are_read_as_small_ones(apart: Apart, count: int, cell: bytes) -> None:
+    body = b"a,\xc3\xa4\n" + b"1,2.5\r\n3,%b\n\n" % cell * count
+    rows = np.array([[1, 2.5], [3, float(cell.strip(b'"'))]] * count, np.float32)
+
+    def read(text: bytes, charset: str | None = None) -> Array:
+        table: Array = apart(lambda: read_table(text, np.dtype("f4"), Limits(), charset=charset))
+        return table
+
+    np.testing.assert_array_equal(read(body), rows)
+    wide = read(body.decode().encode("utf-16"), charset="utf-16")
+    np.testing.assert_array_equal(wide, rows)
+    with pytest.raises(ServiceError, match=f"line {3 * count + 4}, column 1: 'x' is not a number"):
+        read(body + b"1,2\n\nx,1")
     with pytest.raises(ServiceError, match=f"byte {len(body) + 2}"):
-        read_table(body + b"1,\xff", np.dtype("f4"), LIMITS)
+        read(body + b"1,\xff")
 
 
-def test_cells_over_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.codec.table._PIECE_BYTES", 3)
+def test_workers_leave_large_tables_to_others() -> None:
+    with leaving_large_bodies():
+        assert read_table(b"1,2", np.dtype("f4"), LIMITS).shape == (1, 2)
+        with pytest.raises(NeedsDecoderError):
+            read_table(b"1,2\n" * LARGE_BYTES, np.dtype("f4"), Limits())
+
+
+def test_cells_over_several_lines() -> None:
     body = b'"a\nb",c\n"\n1",2\n3,4\n'
     assert read_table(body, np.dtype("f4"), LIMITS).tolist() == [[1, 2], [3, 4]]
 
@@ -206,14 +217,14 @@ def test_utf_16_in_no_known_order_is_refused() -> None:
         (b"1\n" * 50_000, "tensor_too_large"),
         (b"\n" * 50_000, "tensor_too_large"),
         (b"1\n" + b"1," * 30_000, "tensor_too_large"),
-        (b'"' + b"1" * (MAX_LINE_BYTES + 200_000), "too_many_values"),
-        (b"1" * (MAX_LINE_BYTES + 200_000), "too_many_values"),
+        (b"1" * (MAX_LINE_CHARACTERS + 200_000), "too_many_values"),
     ],
 )
 def test_tables_that_are_too_large_are_refused_before_a_cell_is_read(
     monkeypatch: pytest.MonkeyPatch, body: bytes, code: str
 ) -> None:
-    monkeypatch.setattr("service.codec.table._TableReader.add", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr("service.codec.table.numbers", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr("service.codec.table.orjson.loads", lambda *_: pytest.fail("read"))
     limits = replace(LIMITS, body_bytes=4 << 20)
     refused(lambda: decode(body, "text/csv", OPEN, RAW, limits), 413, code)
 

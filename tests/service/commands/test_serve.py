@@ -97,13 +97,13 @@ def test_quota_and_memory_of_a_container_decide_what_is_not_set(
     run_command(["serve"])
     run_command(["serve", "--workers", "5", "--max-run-bytes", "999999999"])
     assert [(one.worker_count, one.thread_count, one.max_run_bytes) for one in served] == [
-        (2, 1, 192 << 20),
+        (2, 1, 288 << 20),
         (5, 1, 999_999_999),
     ]
     assert list(describe_fit(served[0], container)) == [
         "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /sys/fs/cgroup/cpu.max",
         "1024 MiB of memory: the limit in /sys/fs/cgroup/memory.max; max_body_bytes 50331648, "
-        "max_buffered_bytes 100663296, max_run_bytes 201326592",
+        "max_buffered_bytes 100663296, max_run_bytes 301989888",
     ]
 
 

@@ -24,13 +24,14 @@ def test_less_memory_means_smaller_budgets() -> None:
     assert fitted.max_buffered_bytes == 64 * MIB
     assert fitted.limits.answer_bytes == fitted.limits.image_pixels == 32 * MIB
     assert fitted.limits.tensor_elements == 8 * MIB
-    assert fitted.max_run_bytes == 128 * MIB
+    assert fitted.limits.json_bytes == 8 * MIB
+    assert fitted.max_run_bytes == 192 * MIB
     assert fitted.limits.body_bytes == 32 * MIB
 
 
 def test_runs_of_all_workers_share_the_memory() -> None:
-    assert fit_to_memory(Settings(workers=2), 1280 * MIB).max_run_bytes == 256 * MIB
-    assert fit_to_memory(Settings(workers=1), 1280 * MIB).max_run_bytes == 384 * MIB
+    assert fit_to_memory(Settings(workers=2), 1280 * MIB).max_run_bytes == 384 * MIB
+    assert fit_to_memory(Settings(workers=1), 1280 * MIB).max_run_bytes == 768 * MIB
 
 
 def test_memory_bounds_the_workers_that_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +41,7 @@ def test_memory_bounds_the_workers_that_are_not_set(monkeypatch: pytest.MonkeyPa
     assert (fitted.worker_count, fitted.thread_count, fitted.max_run_bytes) == (
         4,
         16,
-        768 * MIB * 3 // 4 // 7,
+        768 * MIB * 3 // 4 // 4,
     )
     assert fit_to_memory(Settings(), 64 << 30).worker_count == 64
     assert fit_to_memory(Settings(), 100 * MIB).worker_count == 1
@@ -65,8 +66,7 @@ def test_what_is_for_many_requests_holds_that_for_one() -> None:
 def test_budgets_together_leave_room_for_the_process() -> None:
     for memory, workers in itertools.product((512 * MIB, 1024 * MIB, 2048 * MIB, 8192 * MIB), (1, 2, 8)):
         fitted = fit_to_memory(Settings(workers=workers), memory)
-        runs = fitted.worker_count + fitted.heavy_worker_count
-        taken = fitted.max_buffered_bytes + fitted.unsent_bytes + runs * fitted.max_run_bytes
+        taken = fitted.max_buffered_bytes + fitted.unsent_bytes + fitted.worker_count * fitted.max_run_bytes
         assert taken + 256 * MIB <= memory
 
 
@@ -86,7 +86,7 @@ def test_what_was_taken_from_where_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     settings = fit_to_memory(Settings(workers=2, max_body_bytes=64 * MIB), machine.memory)
     assert list(describe_fit(settings, machine)) == [
         "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /q",
-        "512 MiB of memory: the limit in /m; workers 2, max_buffered_bytes 67108864, max_run_bytes 67108864",
+        "512 MiB of memory: the limit in /m; workers 2, max_buffered_bytes 67108864, max_run_bytes 100663296",
     ]
     ample = Machine(1, "a", 64 << 30, "b")
     assert list(describe_fit(Settings(threads=3), ample))[1] == "65536 MiB of memory: b; limits as by default"

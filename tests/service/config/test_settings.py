@@ -90,7 +90,7 @@ def test_workers_and_threads_share_the_cores(monkeypatch: pytest.MonkeyPatch) ->
 def test_limits_are_those_of_the_settings() -> None:
     assert Settings(max_body_bytes=1).limits == replace(Limits(), body_bytes=1)
     more = Settings(max_body_bytes=1 << 30)
-    assert more.limits == Limits(1 << 30, 1 << 30, 1 << 28, 1 << 30)
+    assert more.limits == Limits(1 << 30, 1 << 28, 1 << 30, 1 << 28, 1 << 30)
     assert more.unsent_bytes == 1 << 30
 
 

@@ -227,9 +227,11 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def jobs_of(scheduler: Scheduler) -> list[Job[Any]]:
     """Return the jobs that wait or run."""
-    queues = [*scheduler._pool._queues.values(), *scheduler._large._queues.values()]
+    queues = list(scheduler._pool._queues.values())
     running = [job for queue in queues for work in (*queue.work, *queue.replaced) for job in work.jobs]
-    return running + [job for queue in queues for job in (*queue._undecoded, *queue._batcher)]
+    return running + [
+        job for queue in queues for job in (*queue._undecoded, *queue._batcher, *queue.decoding)
+    ]
 
 
 def expire(scheduler: Scheduler) -> None:

@@ -12,7 +12,6 @@ from service.scheduling.batch import Batcher
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.queue import FairShare, ModelQueue, VirtualClock
-from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.service_rate import LONGEST_RETRY_AFTER, ServiceRate
 from service.scheduling.trace_setting import TraceSetting
 from tests.service.scheduling.stubs import StubGraph, call_of, model_of, rows
@@ -84,7 +83,7 @@ def test_model_that_wanted_nothing_has_saved_nothing() -> None:
 
 def test_queue_that_was_empty_joins_where_the_others_are() -> None:
     clock = VirtualClock()
-    queue = ModelQueue(MODEL, SchedulingPolicy(), clock, TraceSetting(0), RunEstimate(1))
+    queue = ModelQueue(MODEL, SchedulingPolicy(), clock, TraceSetting(0))
     clock.now = 5.0
     (scheduled,) = asyncio.run(schedule([1]))
     queue.push(scheduled, 0.0)

@@ -7,8 +7,8 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from service.codec import Decoded
+from service.decoding import large_body_decoder
 from service.errors import ServiceError
-from service.heavy_work import check_weight
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import worker
 from service.scheduling.scheduler import Scheduler
@@ -102,20 +102,20 @@ async def test_worker_with_a_call_that_is_still_wanted_keeps_its_place(
     assert set(graph.threads) == {"worker-0"}
 
 
-async def test_worker_whose_other_call_is_left_to_heavy_workers_is_replaced(
+async def test_worker_whose_other_call_is_left_to_a_decoder_is_replaced(
     start: Start, graph: StubGraph
 ) -> None:
     scheduler, model, stuck = start(), model_of(graph, batch_size=2), Stuck()
-    heavy_ends = threading.Event()
+    large_ends = threading.Event()
 
-    def decode_heavy() -> Decoded:
-        check_weight(2, 1)
-        assert heavy_ends.wait(SOON)
+    def decode_large() -> Decoded:
+        large_body_decoder()
+        assert large_ends.wait(SOON)
         return Decoded({"0": rows(5)})
 
     first = await blocked(scheduler, graph, model)
-    heavy, leaving = Client(scheduler), Client(scheduler)
-    wanted = heavy.ask(call_of(model, rows(5), decode=decode_heavy))
+    large, leaving = Client(scheduler), Client(scheduler)
+    wanted = large.ask(call_of(model, rows(5), decode=decode_large))
     await until(lambda: scheduler.waiting(model) == 1)
     given_up = leaving.ask(call_of(model, rows(1), decode=stuck.decode))
     await until(lambda: scheduler.waiting(model) == 2)
@@ -126,6 +126,6 @@ async def test_worker_whose_other_call_is_left_to_heavy_workers_is_replaced(
     with pytest.raises(ClientDisconnect):
         await given_up
     assert await scheduler.run(call_of(model, rows(3)), stay) == [6], "another worker answers"
-    heavy_ends.set()
+    large_ends.set()
     stuck.ends.set()
     assert await wanted == [10]

@@ -56,19 +56,6 @@ async def test_a_piece_that_takes_longer_is_begun_alone(pass_time: Callable[[flo
             await asyncio.sleep(0)
 
 
-async def test_threads_get_their_turn_where_much_waits(
-    pass_time: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turns, gave_way = PacedWork(), list[bool]()
-    monkeypatch.setattr(paced_work, "give_way", lambda: gave_way.append(True))
-    for _ in range(3):
-        turns.add(lambda: pass_time(2 * TURN_SECONDS))
-    for count in (1, 2, 2):  # nothing waits after the third
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        assert len(gave_way) == count
-
-
 async def test_what_is_added_later_is_begun_as_well() -> None:
     turns, done = PacedWork(), list[int]()
     for number in range(2):

@@ -55,9 +55,6 @@ class BusyScheduler:
     def busy_workers(self) -> int:
         return 1
 
-    def busy_heavy_workers(self) -> int:
-        return 1
-
 
 class Server:
     """A server whose models come and go as a test wants."""
@@ -155,7 +152,6 @@ def test_state_of_the_server_is_read_when_it_is_asked_for() -> None:
     assert samples[of_digits("kuiper_model_layers", precision="bf16")] == 2
     assert samples[labelled("kuiper_workers")] == 2
     assert samples[labelled("kuiper_workers_busy")] == 1
-    assert samples[labelled("kuiper_heavy_workers")] == samples[labelled("kuiper_heavy_workers_busy")] == 1
     assert samples[of_digits("nv_inference_request_success")] == 0
     assert any(name == "process_resident_memory_bytes" for name, _ in samples)
     assert any(name == "python_info" for name, _ in samples)

@@ -37,7 +37,7 @@ class Server:
         self.busy = 0
         settings = Settings(models=Path("nowhere"), workers=workers)
         scheduler = Scheduler(settings)
-        scheduler.busy_now = lambda: self.busy  # type: ignore[method-assign]
+        scheduler.busy_workers = lambda: self.busy  # type: ignore[method-assign]
         self.entry = entry
         self.traffic = ModelTraffic(entry)
         self.shadows = Shadows(scheduler, workers, lambda *_: None)

@@ -2,14 +2,12 @@
 
 import gzip
 import json
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from service.config.limits import Limits
-from service.heavy_work import LIGHT_PACKED_BYTES, LIGHT_TEXT_BYTES, HeavyWorkError, leave_heavy_work
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
 from service.v2 import compression
@@ -63,27 +61,3 @@ def test_a_light_body_is_decompressed_once_or_twice(
     (array,) = exchange.decode().inputs.values()
     assert array.shape == (rows, 2)
     assert len(unpacked) == times
-
-
-@pytest.mark.parametrize("size", [LIGHT_TEXT_BYTES + 1, LIGHT_PACKED_BYTES + 1])
-def test_a_worker_leaves_a_heavy_body_before_it_decompresses_it(
-    model: LoadedModel, unpacked: list[int], size: int
-) -> None:
-    exchange = exchange_of(model, text_of(1, size))
-    exchange.scheduling()
-    left: list[bool] = []
-
-    def leave() -> None:
-        leave_heavy_work()
-        try:
-            exchange.decode()
-        except HeavyWorkError:
-            left.append(True)
-
-    worker = threading.Thread(target=leave)
-    worker.start()
-    worker.join()
-    assert left == [True]
-    assert len(unpacked) == 1
-    assert len(exchange.decode().inputs) == 1, "another goes on"
-    assert len(unpacked) == 2

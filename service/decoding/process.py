@@ -1,8 +1,9 @@
-"""The process that decodes large images for the server: `python -m service.images.decoder_process`.
+"""A decoder process: `python -m service.decoding.process DESCRIPTOR`.
 
-It reads messages from its standard input and answers each on its standard output; see `frames.py`. A request is the
-image, its header, and how it is to be prepared; an answer is its planes, or what is wrong. What decodes hostile bytes
-may use as much memory and time as an image can need, and open or write nothing; it ends when the server does.
+It reads messages from its standard input and answers each on its standard output; see `frames.py`. A request names the
+function that reads the body; an answer is what that returned, with its arrays in the shared file, or what is wrong.
+What decodes hostile bytes may use as much memory and time as they can need, and open or write nothing; it ends when the
+server does.
 """
 
 import os
@@ -10,25 +11,19 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from math import ceil
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, BinaryIO, NoReturn
 
-import numpy as np
+import orjson
 
-from service.config.image_config import ImageConfig
+from service.decoding import shared_file
+from service.decoding.frames import read_frame, write_frame
 from service.errors import ServiceError
-from service.images.encoded_image import EncodedImage
-from service.images.frames import read_frame, write_frame
-from service.images.image_header import ImageHeader
-from service.images.planes import make_planes
 
-_NICENESS = 10
-_GROUP_NICENESS = 4
-"""Of its session, outside which the niceness of a process has no effect where the system groups sessions: 0.4 of the
-processor time of others, as all other programs of the machine, not only the server, come before it."""
 _OOM_SCORE = 500
 """The system ends this process rather than the server where memory is short."""
 _MOST_BYTES = 1 << 40
@@ -48,37 +43,37 @@ def main() -> NoReturn:
     write_frame(answers, {})
     requests: SimpleQueue[_Request] = SimpleQueue()
     Thread(target=_receive, args=(sys.stdin.buffer, requests.put), daemon=True).start()
+    descriptor = int(sys.argv[1])
     while True:
         request = requests.get()
-        answer(request.head, request.data, answers)
+        answer(request.head, request.data, descriptor, answers)
         del request  # its bytes, while the next one comes
 
 
-def answer(head: dict[str, Any], data: bytes, answers: BinaryIO) -> None:
-    """Decode an image, and write its planes; or else `problem`, or that there is too little memory."""
-    limit(head["seconds"], head["bytes"])
-    out = np.empty(head["shape"], np.float32)
-    config = ImageConfig.model_validate(head["config"])
+def answer(head: dict[str, Any], data: bytes, descriptor: int, answers: BinaryIO) -> None:
+    """Decode a body, and write the result; or else `problem`, or that there is too little memory."""
+    number, room = head["number"], head["room"]
+    module, name = head["function"]
+    read = getattr(import_module(module), name)
+    limit(head["seconds"], head["bytes"] + room)
     try:
-        size = make_planes(EncodedImage(data, ImageHeader(**head["header"]), head["place"]), config, out)
+        result, arrays = read(data, head["arguments"])
+        places = shared_file.write(descriptor, room, arrays)
     except MemoryError:
-        write_frame(answers, {"number": head["number"], "is_out_of_memory": True})
+        write_frame(answers, {"number": number, "is_out_of_memory": True})
     except ServiceError as error:
-        write_frame(answers, {"number": head["number"], "problem": error.message})
+        problem = [error.status, error.code, error.message, error.details]
+        write_frame(answers, {"number": number, "problem": problem})
     else:
-        write_frame(answers, {"number": head["number"], "size": size}, out.data.cast("B"))
+        write_frame(answers, {"number": number, "arrays": places}, orjson.dumps(result))
 
 
 def be_modest() -> None:
-    """Take processor and memory after the server, and write no files."""
+    """Take memory after the server, and write no files."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415  # there is none on Windows
 
-    with suppress(OSError):
-        os.nice(_NICENESS)
-    with suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(_GROUP_NICENESS))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):

@@ -1,4 +1,4 @@
-"""The messages between the server and the process that decodes images: a JSON object, and bytes."""
+"""The messages between the server and a decoder process: a JSON object, and bytes."""
 
 import json
 import struct

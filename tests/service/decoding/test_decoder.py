@@ -1,9 +1,10 @@
-"""The process that decodes large images: what it answers, and how it is ended and replaced."""
+"""Decoder processes: what they answer, and how they are ended and replaced."""
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from io import BytesIO
@@ -16,40 +17,59 @@ from PIL import Image
 
 from engine import Array
 from service.config.image_config import ImageConfig
+from service.decoding import (
+    Decoder,
+    DecodingStoppedError,
+    NeedsDecoderError,
+    large_body_decoder,
+    leaving_large_bodies,
+)
+from service.decoding import decoder as module
+from service.decoding.decoder import Decoders
+from service.decoding.frames import MAX_OBJECT, read_frame, write_frame
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_PIXELS
-from service.images import decoder as module
-from service.images.decoder import Decoder
+from service.images import remote
 from service.images.encoded_image import EncodedImage
-from service.images.frames import MAX_OBJECT, read_frame, write_frame
 from service.images.image_header import read_header
 from service.images.planes import make_planes
+from service.images.preparation import LARGE_PIXELS
+from service.images.remote import decode_remotely
 from tests.service.codec.payloads import encoded
 
 SECONDS = 60.0
 ROOT = Path(__file__).parents[3]
 STUB = """
-import os, sys, time
-from service.images.frames import read_frame, write_frame
+import json, os, sys, time
+import numpy as np
+from service.decoding import shared_file
+from service.decoding.frames import read_frame, write_frame
 write_frame(sys.stdout.buffer, {})
 while True:
     head, data = read_frame(sys.stdin.buffer, 1 << 30)
-    place, size = head["place"], 4 * head["shape"][0] * head["shape"][1] * head["shape"][2]
-    sides = [head["header"]["width"], head["header"]["height"]]
+    arguments, number = head["arguments"], head["number"]
+    place, shape = arguments["place"], list(arguments["shape"])
+    sides = [arguments["header"]["width"], arguments["header"]["height"]]
     if place == "hang":
         time.sleep(600)
     elif place == "die":
         os._exit(3)
-    elif place == "short":
-        write_frame(sys.stdout.buffer, {"number": head["number"], "size": sides}, bytes(size - 4))
-    elif place == "long":
-        write_frame(sys.stdout.buffer, {"number": head["number"], "size": sides}, bytes(size + 4))
     elif place == "babble":
         os.write(1, b"\\x10\\0\\0\\0" + bytes(8) + b"no JSON whatever")
     else:
-        number = head["number"] - (place == "another")
+        shape[0] += place == "shape"
         sides[0] += place == "resize"
-        write_frame(sys.stdout.buffer, {"number": number, "size": sides}, bytes(size))
+        arrays = [] if place == "none" else [np.zeros(shape, "f8" if place == "wide" else "f4")]
+        places = shared_file.write(int(sys.argv[1]), head["room"], arrays)
+        if place == "beyond":
+            places[0][2] = 1 << 20
+        if place == "object":
+            places[0][0] = "|O8"
+        if place == "cut":
+            os.ftruncate(int(sys.argv[1]), 8)
+        answer = {"number": number - (place == "another"), "arrays": places}
+        if place == "lies":
+            answer["problem"] = [500, "no_error", "nothing", {}]
+        write_frame(sys.stdout.buffer, answer, json.dumps(sides).encode())
 """
 """A process that does what the place of an image tells it, and decodes others as black."""
 
@@ -92,7 +112,7 @@ BLACK = image_of(encoded(Image.new("L", (9, 9))))
 def decoded(decoder: Decoder, *images: EncodedImage, seconds: float = SECONDS, **keys: Any) -> Array:
     config = ImageConfig.model_validate({"colour": "gray", **keys})
     batch = np.full((len(images), config.channels, 8, 6), 7, np.float32)
-    decoder.decode(images, config, batch, seconds)
+    decode_remotely(decoder, images, config, batch, seconds)
     return batch
 
 
@@ -152,8 +172,8 @@ def test_memory_that_an_image_cannot_need_is_not_given(
     decoder: Decoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = image_of(encoded(Image.new("L", (9000, 9000))))
-    monkeypatch.setattr(module, "_SPARE_BYTES", 8 << 20)
-    monkeypatch.setattr(module, "_PIXEL_BYTES", 0)
+    monkeypatch.setattr(module, "SPARE_BYTES", 8 << 20)
+    monkeypatch.setattr(remote, "PIXEL_BYTES", 0)
     with pytest.raises(MemoryError):
         decoded(decoder, large)
     monkeypatch.undo()
@@ -189,7 +209,7 @@ def test_images_that_take_too_much_of_the_processor_are_given_up(
 def test_the_system_ends_a_process_that_computes_for_too_long() -> None:
     if sys.platform == "win32":
         pytest.skip("there are no such limits")
-    spin = "from service.images.decoder_process import limit\nlimit(0.1, 1 << 40)\nwhile True: pass"
+    spin = "from service.decoding.process import limit\nlimit(0.1, 1 << 40)\nwhile True: pass"
     command = [sys.executable, "-c", spin]
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGXCPU
 
@@ -203,7 +223,10 @@ def test_a_decoder_that_is_stopped_while_it_is_sent_an_image_is_ended(stub: Deco
     assert caught.value.code == "decoding_too_long"
 
 
-@pytest.mark.parametrize("place", ["die", "short", "long", "babble", "another"])
+@pytest.mark.parametrize(
+    "place",
+    ["die", "babble", "another", "shape", "resize", "none", "wide", "beyond", "object", "cut", "lies"],
+)
 def test_a_decoder_that_fails_costs_its_own_request_alone(stub: Decoder, place: str) -> None:
     with pytest.raises(ServiceError) as caught:
         decoded(stub, image_of(BLACK.data, place))
@@ -262,7 +285,7 @@ def test_the_process_is_told_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_process_ends_with_the_server() -> None:
     script = (
         "import os\n"
-        "from tests.service.images.test_decoder import BLACK, Decoder, decoded, process_of\n"
+        "from tests.service.decoding.test_decoder import BLACK, Decoder, decoded, process_of\n"
         "decoder = Decoder()\n"
         "decoded(decoder, BLACK)\n"
         "print(process_of(decoder).pid, flush=True)\n"
@@ -282,8 +305,44 @@ def test_the_process_ends_with_the_server() -> None:
         time.sleep(0.01)
 
 
-def test_light_images_never_see_it() -> None:
-    assert BLACK.header.decoded_pixels < LIGHT_PIXELS
+def test_work_that_nobody_waits_for_ends_with_its_process(stub: Decoder) -> None:
+    decoded(stub, BLACK)
+    hung = process_of(stub)
+    with stub.stoppable() as stop:
+        threading.Timer(0.05, stop, ["the client left"]).start()
+        with pytest.raises(DecodingStoppedError, match="the client left"):
+            decoded(stub, image_of(BLACK.data, "hang"))
+        with pytest.raises(DecodingStoppedError):
+            decoded(stub, BLACK)
+    assert hung.returncode == -signal.SIGKILL
+    stop("too late")
+    assert (decoded(stub, BLACK) == 0).all()
+    assert stub.ended == {"decoding_too_long": 0, "decoder_failed": 0}
+
+
+def test_small_images_never_see_it() -> None:
+    assert BLACK.header.decoded_pixels < LARGE_PIXELS
+
+
+def test_threads_leave_large_bodies_to_those_that_have_a_decoder() -> None:
+    assert large_body_decoder() is None
+    with leaving_large_bodies(), pytest.raises(NeedsDecoderError):
+        large_body_decoder()
+
+
+def test_the_decoder_that_was_used_last_is_used_next() -> None:
+    decoders = Decoders()
+    first = decoders.call(large_body_decoder)
+    other = decoders.call(lambda: (large_body_decoder(), decoders.call(large_body_decoder)))[1]
+    assert first is not None
+    assert other is not first
+    assert decoders.call(large_body_decoder) is first
+    assert large_body_decoder() is None
+    first._command = (sys.executable, "-c", STUB)
+    assert not decoded(first, BLACK).any()
+    assert decoders.running == 1
+    decoders.close()
+    assert decoders.running == 0
 
 
 def test_messages_that_are_too_large_or_end_early_are_not_read() -> None:
