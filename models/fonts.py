@@ -78,7 +78,10 @@ def find_fonts(kinds: dict[str, tuple[str, ...]], folders: list[Path], least: in
             if path.suffix in {".ttf", ".otf"}:
                 files.setdefault(path.stem, path)
     families = [(source, family) for source, names in kinds.items() for family in names]
-    found = {one: [files[stem] for stem in sorted(files) if stem.startswith(one[1])] for one in families}
+    found = {
+        one: [files[stem] for stem in sorted(files) if stem.startswith(one[1]) and has_digits(files[stem])]
+        for one in families
+    }
     present = [fonts for fonts in found.values() if fonts]
     if len(present) < least:
         missing = " ".join(dict.fromkeys(source for (source, _), fonts in found.items() if not fonts))
@@ -88,6 +91,11 @@ def find_fonts(kinds: dict[str, tuple[str, ...]], folders: list[Path], least: in
         )
     print(f"{sum(map(len, present))} fonts of {len(present)} families")
     return present
+
+
+def has_digits(font: Path) -> bool:
+    """Tell whether a font draws digits; some of DejaVu's leave them blank."""
+    return ImageFont.truetype(str(font), 20).getmask("0").getbbox() is not None
 
 
 def glyph(font: Path, digit: int, thicker: int = 0) -> np.ndarray:
