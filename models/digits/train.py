@@ -1,9 +1,9 @@
 """Train, measure and export the digits model: `python models/digits/train.py`.
 
 Writes everything that stands beside this file: the exported graph, labels, samples and metrics.json. Needs
-the extra `train` (`pip install -e .[train]`); takes about ten minutes. `--validate FOLD` instead trains on four
-fifths of the training scans, measures on the other fifth, and writes nothing: for trying out changes without
-a look at the test scans.
+the extra `train` (`pip install -e .[train]`) and fonts (models/fonts.py names them). `--validate FOLD` instead trains
+on four fifths of the training scans, measures on the other fifth, and writes nothing: for trying out changes without
+a look at the test scans. `--resume` trains on from the weights beside this file, at a lower rate.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pnnx
 import torch
@@ -24,23 +26,34 @@ from sklearn.datasets import load_digits
 from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from training.augment import FRAME, MARGIN, ZOOM, Augmenter
-from training.drawings import Style, dark_on_light, pen_digit, practice_ink, scan_digit
+from training.drawings import Style, dark_on_light, pen_digit, practice_ink, printed_ink, scan_digit
 from training.exam import SIDE, prepare, prepare_array, questions, scan_picture
 from training.hard import hard_drawings
 from training.network import DigitsNet
 from training.shapes import EXAM
 
 HERE = Path(__file__).parent
+sys.path += [str(HERE.parent), str(HERE.parents[1])]
+
+from fonts import FOLDERS, TRAINED, find_fonts, glyph  # noqa: E402
+
+from tests.golden.make_digits import network as shipped_network  # noqa: E402
+
 SEED = 20
 THREADS = 1  # the result does not then depend on the number of cores
 EPOCHS = 120
 BATCH = 128
 DRAWINGS_PER_BATCH = 64
 DRAWINGS = 4000
+PRINTED_PER_BATCH = 96
+PRINTED = 6000
+LEAST_FAMILIES = 25
+MOST_THICKER = 6  # pixels that the outline of a glyph, 120 pixels high, is moved outwards
 PEAK_RATE = 3e-3
+RESUMED_RATE = 1.2e-3
 TRAIN_SHARE = 0.8
 FINISH_SHARE = 0.3  # of the epochs, the last, with milder distortion
-POLISH_EPOCHS = 40
+POLISH_SHARE = 1 / 3  # as many epochs more, in parts of those before
 POLISH_RATE = 6e-4
 AVERAGING = 0.99  # share of the moving average that stays at each step
 FOLDS = 5
@@ -51,8 +64,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--validate", type=int, choices=range(FOLDS), metavar="FOLD", help="0 to 4")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--fonts", type=Path, nargs="+", default=list(FOLDERS), metavar="FOLDER")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
+    printed = printed_drawings([*options.fonts, Path(matplotlib.get_data_path()) / "fonts"])
     data = load_digits()
     scans, digits = (data.images / 16).astype(np.float32), data.target
     held_out = np.arange(len(scans)) >= int(TRAIN_SHARE * len(scans))
@@ -60,7 +76,7 @@ def main() -> None:
         scans, digits = scans[~held_out], digits[~held_out]
         held_out = np.arange(len(scans)) * FOLDS // len(scans) == options.validate
     started = time.monotonic()
-    network = train(scans[~held_out], digits[~held_out], options.epochs)
+    network = train(scans[~held_out], digits[~held_out], printed, options.epochs, options.resume)
     seconds = time.monotonic() - started
     scans, digits = scans[held_out], digits[held_out]
     metrics = measure(network, scans, digits)
@@ -72,30 +88,31 @@ def main() -> None:
         (HERE / "labels.txt").write_text("".join(f"{digit}\n" for digit in range(10)))
         metrics["training"] = {
             "scans": int((~held_out).sum()),
-            "epochs": options.epochs,
+            "epochs": options.epochs + round(POLISH_SHARE * options.epochs),
+            "resumed": options.resume,
             "seed": SEED,
             "torch": torch.__version__,
         }
         (HERE / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
 
 
-def train(scans: np.ndarray, digits: np.ndarray, epochs: int) -> DigitsNet:
-    """Train a network on scans (n, 8, 8) and on pen drawings, each redrawn anew every time."""
+def train(
+    scans: np.ndarray, digits: np.ndarray, printed: torch.Tensor, epochs: int, is_resumed: bool
+) -> DigitsNet:
+    """Train a network on scans (n, 8, 8), pen drawings and printed digits, each redrawn every time.
+
+    The last epochs, at a low rate, see mostly plain scans; the weights' moving average over them is returned.
+    """
     torch.manual_seed(SEED)
     network = DigitsNet()
+    if is_resumed:
+        network.load_state_dict(shipped_network().state_dict())
     network.train()
-    course = Course(network, scans, digits, SEED)
-    course.run(epochs, PEAK_RATE, FINISH_SHARE)
-    return polish(network, scans, digits)
-
-
-def polish(network: DigitsNet, scans: np.ndarray, digits: np.ndarray) -> DigitsNet:
-    """Train on at a low rate, mostly on plain scans as they are, and return the weights' moving average."""
-    torch.manual_seed(SEED + 4)
-    network.train()
-    course = Course(network, scans, digits, SEED + 4)
+    course = Course(network, scans, digits, printed, SEED)
+    course.run(epochs, RESUMED_RATE if is_resumed else PEAK_RATE, FINISH_SHARE)
+    course = Course(network, scans, digits, printed, SEED + 4)
     course.augment.framed, course.augment.upright, course.augment.surroundings.plain = 0.12, 0.4, 0.7
-    course.run(POLISH_EPOCHS, POLISH_RATE, 1.0)
+    course.run(round(POLISH_SHARE * epochs), POLISH_RATE, 1.0)
     return course.averaged.module.eval()
 
 
@@ -106,18 +123,21 @@ class Course:
         network: what is trained.
         scans: (n, 8, 8) of values 0 to 1.
         digits: (n,) what they show.
+        printed: (m, 60, 60) printed digits, 0 to 9 in turn.
         seed: of all chance but dropout.
 
     Attributes:
         averaged: the network with a moving average of its weights.
     """
 
-    def __init__(self, network: DigitsNet, scans: np.ndarray, digits: np.ndarray, seed: int) -> None:
+    def __init__(
+        self, network: DigitsNet, scans: np.ndarray, digits: np.ndarray, printed: torch.Tensor, seed: int
+    ) -> None:
         self.network = network
         self.averaged = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(AVERAGING), use_buffers=True)
         self.labels = torch.from_numpy(digits)
         self.generator = torch.Generator().manual_seed(seed)
-        drawings, self.drawn_digits = practice_drawings()
+        drawings = torch.cat((practice_drawings(), printed))
         self.augment = Augmenter(torch.from_numpy(scans), drawings, self.generator)
 
     def run(self, epochs: int, rate: float, finish_share: float) -> None:
@@ -143,18 +163,32 @@ class Course:
                 print(f"epoch {epoch + 1}: mean loss {total / batches:.3f}", flush=True)
 
     def _loss(self, chosen: torch.Tensor) -> torch.Tensor:
-        drawn = torch.randint(len(self.drawn_digits), (DRAWINGS_PER_BATCH,), generator=self.generator)
-        targets = torch.cat((self.labels[chosen], self.drawn_digits[drawn]))
+        pen = torch.randint(DRAWINGS, (DRAWINGS_PER_BATCH,), generator=self.generator)
+        printed = DRAWINGS + torch.randint(PRINTED, (PRINTED_PER_BATCH,), generator=self.generator)
+        drawn = torch.cat((pen, printed))
+        targets = torch.cat((self.labels[chosen], drawn % 10))
         scores = self.network.scores(self.augment(chosen, drawn))
         return functional.cross_entropy(scores, targets, label_smoothing=0.05)
 
 
-def practice_drawings() -> tuple[torch.Tensor, torch.Tensor]:
-    """Pen drawings (n, 60, 60) of values 0 to 1, and their digits."""
+def practice_drawings() -> torch.Tensor:
+    """Pen drawings (n, 60, 60) of values 0 to 1, of the digits 0 to 9 in turn."""
     rng = np.random.default_rng(SEED)
-    digits = np.arange(DRAWINGS) % 10
-    ink = [practice_ink(digit, FRAME, ZOOM * MARGIN / FRAME, rng) for digit in digits.tolist()]
-    return torch.from_numpy(np.stack(ink)), torch.from_numpy(digits)
+    ink = [practice_ink(number % 10, FRAME, ZOOM * MARGIN / FRAME, rng) for number in range(DRAWINGS)]
+    return torch.from_numpy(np.stack(ink))
+
+
+def printed_drawings(folders: list[Path]) -> torch.Tensor:
+    """Printed digits (n, 60, 60) of values 0 to 1, 0 to 9 in turn: of each family of fonts equally many."""
+    families = find_fonts(TRAINED, folders, LEAST_FAMILIES)
+    rng = np.random.default_rng(SEED + 5)
+    ink = []
+    for number in range(PRINTED):
+        family = families[rng.integers(len(families))]
+        thicker = int(rng.integers(MOST_THICKER + 1)) if rng.random() < 0.5 else 0
+        drawn = glyph(family[rng.integers(len(family))], number % 10, thicker)
+        ink.append(printed_ink(drawn, FRAME, ZOOM * MARGIN / FRAME, rng))
+    return torch.from_numpy(np.stack(ink))
 
 
 def probabilities(network: DigitsNet, images: list[np.ndarray]) -> np.ndarray:

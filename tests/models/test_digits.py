@@ -71,7 +71,7 @@ def test_samples_are_read_in_int8(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_int8_finds_what_pytorch_finds_in_float32(tmp_path: Path, method: str) -> None:
-    """Every other picture is left out of calibration."""
+    """Every other picture is left out of calibration. None is a digit: near ties may be read either way."""
     pictures, wanted = golden.pictures(), np.load(golden.DATA)
     np.savez(tmp_path / "examples.npz", in_0=pictures[::2])
     scales = quantized(lambda ports: ArrayExamples(tmp_path / "examples.npz", ports), method)
@@ -79,7 +79,10 @@ def test_int8_finds_what_pytorch_finds_in_float32(tmp_path: Path, method: str) -
     graph.build()
     (found,) = graph.forward([pictures])
     others = slice(1, None, 2)
-    np.testing.assert_array_equal(found[others].argmax(1), wanted[others].argmax(1))
+    second, best = np.sort(wanted[others], axis=1)[:, -2:].T
+    decided = best - second > 0.1
+    assert decided.sum() >= 14
+    np.testing.assert_array_equal(found[others].argmax(1)[decided], wanted[others].argmax(1)[decided])
     error = np.linalg.norm(found[others] - wanted[others]) / np.linalg.norm(wanted[others])
     assert 0.001 < error < 0.12
 

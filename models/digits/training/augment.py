@@ -11,6 +11,7 @@ from .surroundings import SIDE, Surroundings
 OVERSAMPLING = 2
 ZOOM = 6  # pixels of the redrawn scan per pixel of the 8x8 scan
 MARGIN = 1  # pixels of empty ground around the 8x8 scan
+LEAST_HEIGHT = 0.27  # of a digit, in parts of its canvas
 FRAME = ZOOM * (8 + 2 * MARGIN)  # side of a redrawn scan, and of a pen drawing that joins it
 
 
@@ -77,7 +78,9 @@ class Augmenter:
         """
         strength = 0.5 if self.finishing else 1.0
         filling = self._chance(count, 0.3)
-        height = torch.where(filling, self._uniform(count, 0.85, 1.05), self._uniform(count, 0.4, 0.95))
+        height = torch.where(
+            filling, self._uniform(count, 0.85, 1.05), self._uniform(count, LEAST_HEIGHT, 0.95)
+        )
         if self.finishing:
             upright = self._chance(count, self.upright)
             height = torch.where(upright, self._uniform(count, 0.94, 1.06), height)
@@ -86,7 +89,7 @@ class Augmenter:
         border = torch.where(framed, 0.15, 0.0)
         y = self._centred(count, height + border)
         x = self._centred(count, width * 0.8 + border).transpose(1, 2)
-        angle = self._uniform(count, -0.3, 0.3) * strength
+        angle = self._uniform(count, -0.33, 0.33) * (0.75 if self.finishing else 1.0)
         slant = self._uniform(count, -0.25, 0.25) * strength
         turned_x = angle.cos() * x + angle.sin() * y
         turned_y = angle.cos() * y - angle.sin() * x

@@ -79,6 +79,18 @@ def practice_ink(digit: int, side: int, margin: float, rng: np.random.Generator)
     return np.asarray(picture, dtype=np.float32) / 255
 
 
+def printed_ink(glyph: np.ndarray, side: int, margin: float, rng: np.random.Generator) -> np.ndarray:
+    """A printed digit to train on, from its glyph (rows, columns): (side, side), 0 to 1, `margin` above and below."""
+    height = round(side * (1 - 2 * margin))
+    width = round(height * glyph.shape[1] / glyph.shape[0] * rng.uniform(0.85, 1.15))
+    width = min(max(2, width), side - 2)
+    small = Image.fromarray(np.uint8(glyph * 255)).resize((width, height), Image.Resampling.BOX)
+    ink = np.zeros((side, side), np.float32)
+    top, left = (side - height) // 2, (side - width) // 2
+    ink[top : top + height, left : left + width] = np.asarray(small, np.float32) / 255
+    return ink
+
+
 def font_digit(digit: int, side: int, style: Style) -> Image.Image:
     """Print `digit` in pillow's built-in font: light ink on a dark ground."""
     glyph = _crop_to_ink(_glyph(digit))

@@ -43,10 +43,12 @@ class Surroundings:
         stained = ~plain & self._chance(count, 0.15)
         canvas = torch.where(stained, torch.lerp(canvas, full.expand_as(canvas), self._stains(count)), canvas)
         canvas = torch.where(framed, self._frame(canvas, full), canvas)
-        noise = torch.randn(canvas.shape, generator=self.generator) * self._uniform(count, 0, 0.06)
+        faint = ~plain & self._chance(count, 0.35)
+        canvas = torch.where(faint, canvas * self._uniform(count, 0.25, 1), canvas)
+        noise = torch.randn(canvas.shape, generator=self.generator) * self._uniform(count, 0, 0.09)
         canvas = torch.where(plain, canvas, canvas + noise)
         blurred = functional.avg_pool2d(canvas[:, None], 3, 1, 1, count_include_pad=False)[:, 0]
-        soft = ~plain & self._chance(count, 0.15)
+        soft = ~plain & self._chance(count, 0.2)
         return torch.where(soft, torch.lerp(canvas, blurred, 0.6), canvas).clamp(0, 1)[:, None]
 
     def _uniform(self, count: int, low: float, high: float) -> Tensor:
