@@ -150,7 +150,7 @@ class InferExchange:
                 self.limits.check_text(size.text)
             check_weight(size.binary, LIGHT_ANSWER_BYTES)
         self.body = b""
-        return Decoded(decoded.inputs, self.options)
+        return Decoded(decoded.inputs, self.options, decoded.pictures if self.model.steps else ())
 
     def encode(self, outcome: RunOutcome) -> Answer:
         """Return the answer.

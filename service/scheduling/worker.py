@@ -362,10 +362,12 @@ class WorkerPool:
 
     def _decode(self, work: Work, job: Job[Any]) -> bool:
         """Decode a job; returns whether it is to run now."""
-        if job.outcome is not None:
+        outcome, job.outcome = job.outcome, None
+        if outcome is not None:
             if job.stop_reason() is None:
-                execution.encode(job, job.outcome)
-            job.outcome = None
+                execution.encode(job, outcome)
+            if job.is_large:  # a pipeline's, whose steps have run
+                self._hand_over(work, job)
             return False
         is_ready = execution.decode(job)
         if self._large is not None:
