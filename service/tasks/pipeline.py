@@ -61,8 +61,7 @@ class PipelineConfig(TomlTable):
 
     Attributes:
         steps: the steps, in order.
-        response: step whose predictions the response holds; default: the last one. Those of a step that
-            takes crops are shown as labels and probabilities of the boxes.
+        response: step whose predictions the response holds; default: the last one.
     """
 
     steps: Annotated[tuple[StepConfig, ...], Field(strict=False, min_length=1)]
