@@ -57,6 +57,7 @@ from engine.run.stop import OVERDUE, StopSignal
 from engine.run.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLevel, join_statistics
 from engine.run.verification import Refusal, Verification, Verify
 from engine.spec import UNKNOWN, TensorSpec, Value
+from engine.steps_graph import StepsGraph
 
 __all__ = [
     "LOSS_TOLERATED",
@@ -116,6 +117,7 @@ __all__ = [
     "StateError",
     "Statistics",
     "Step",
+    "StepsGraph",
     "StopSignal",
     "TensorScale",
     "TensorSpec",

@@ -129,6 +129,10 @@ async def compare_runs(
     services, context = services_of(request), context_of(request)
     loaded = services.repository.find(model, version)
     context.model = loaded.name
+    if loaded.steps:
+        names = ", ".join(step.model.name for step in loaded.steps)
+        message = f"model {loaded.name!r} is a pipeline; compare the models of its steps: {names}"
+        raise ServiceError(422, "invalid_parameter", message, {"parameter": "model", "expected": names})
     settings = services.settings
     body = await read_body(request, settings.limits, settings.timeout, services.lifecycle)
     content_type = request.headers.get("content-type")

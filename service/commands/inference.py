@@ -20,7 +20,9 @@ from service.commands.opening import find_model
 from service.config.fitting import fit_to_memory
 from service.config.image_formats import KNOWN_FORMATS
 from service.config.machine import this_machine
+from service.config.model_config import load_model_config
 from service.config.settings import Settings, load_settings
+from service.repository.model_loader import PIPELINE
 from service.telemetry.logging import configure_logging
 
 _ARRAYS = (".npy", ".npz")
@@ -79,14 +81,19 @@ class Inference:
 
     Raises:
         CommandError: there is no such model, or there are several.
+        ModelConfigError: its `model.toml` cannot be read.
         SettingsError: a setting is wrong.
     """
 
     def __init__(self, model: str, top_k: int | None, drawn: Path | None) -> None:
         path = find_model(model)
-        if path.is_dir() and len(names := list(model_folders(path))) > 1:
+        self._name: str | None = None
+        if path.is_dir() and load_model_config(path).task == PIPELINE:
+            self._name = path.resolve().name
+            path = path.resolve().parent  # its steps are models beside it
+        elif path.is_dir() and len(names := list(model_folders(path))) > 1:
             raise CommandError(f"{model}: holds several models; name one of them: {', '.join(names)}")
-        self._settings = _settings(path if path.is_dir() else path.parent)
+        self._settings = _settings(path if path.is_dir() else path.parent, self._name is not None)
         self._top_k = top_k
         self._drawn = drawn
 
@@ -113,7 +120,7 @@ class Inference:
         answer: Answer | None = None
         try:
             inputs = _read(file)
-            answer = await client.predict(inputs, top_k=self._top_k)
+            answer = await client.predict(inputs, top_k=self._top_k, model=self._name)
             return Outcome(file, answer, drawn=await self._draw(client, inputs, file))
         except (ClientError, CommandError, OSError, ValueError) as error:
             return Outcome(file, answer, str(error))
@@ -121,15 +128,15 @@ class Inference:
     async def _draw(self, client: AsyncClient, inputs: Inputs, file: Path) -> Path | None:
         if self._drawn is None or not isinstance(inputs, bytes):
             return None
-        picture = await client.render(inputs)
+        picture = await client.render(inputs, model=self._name)
         self._drawn.mkdir(parents=True, exist_ok=True)
         target = _free(self._drawn / f"{file.stem}.png")
         target.write_bytes(picture)
         return target
 
 
-def _settings(folder: Path) -> Settings:
-    settings = load_settings({"models": folder, "skip_broken": False})
+def _settings(folder: Path, skip_broken: bool) -> Settings:
+    settings = load_settings({"models": folder, "skip_broken": skip_broken})
     here = {name: type(settings).model_fields[name].default for name in _NOT_HERE}
     return fit_to_memory(settings.model_copy(update=here | {"otel": "off"}), this_machine().memory)
 

@@ -15,6 +15,7 @@ from service.config.model_config import ModelConfigError, load_model_config
 from service.config.settings import load_settings
 from service.config.store_url import folder_of
 from service.graph.view import describe_ports
+from service.repository.model_loader import PIPELINE
 
 del service
 
@@ -91,6 +92,9 @@ def _describe(name: str, folder: Path) -> dict[str, Any]:
         versions = version_folders(folder)
         version = list(versions)[-1]
         config = load_model_config(folder)
+        if config.task == PIPELINE:
+            known = {"version": version, "versions": list(versions), "task": config.task}
+            return described | known | {"description": config.description}
         files = find_files(versions[version])
         graph = RuntimeGraph(files.param, files.bin, backend="numpy")
         graph.build()

@@ -26,19 +26,21 @@ def modules_of(wiring: Wiring) -> list[str]:
     """Return the module of each operator.
 
     The names of functions that a module calls do not tell the module: such an operator belongs where the last operator
-    belongs whose result it takes.
+    belongs whose result it takes. The steps of a pipeline are the outermost modules.
     """
     last: dict[int, int] = {}
     for producer, consumer, _ in wiring.edges:
         last[consumer] = max(producer, last.get(consumer, -1))
     modules: list[str] = []
-    for place, (name, its_type) in enumerate(zip(wiring.names, wiring.types, strict=True)):
+    for place, (full, its_type) in enumerate(zip(wiring.names, wiring.types, strict=True)):
+        step, name = full.split("/", 1) if wiring.has_steps else ("", full)
         if its_type in _OWN_TYPES:
-            modules.append("")
+            modules.append(step)
         elif "." in name and not name.startswith(its_type):
-            modules.append(".".join(name.split(".")[:-1][:_DEEPEST]))
+            path = name.split(".")[:-1]
+            modules.append(".".join(([step, *path] if step else path)[:_DEEPEST]))
         elif its_type.startswith("nn.") or place not in last:
-            modules.append("")
+            modules.append(step)
         else:
             modules.append(modules[last[place]])
     return modules

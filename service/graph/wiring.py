@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine import RuntimeGraph
+from engine import RuntimeGraph, StepsGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +13,13 @@ class Wiring:
         names: their names.
         types: their PNNX types.
         edges: place of the producer, place of the consumer and name of the operand, each once.
+        has_steps: whether the operators are those of a pipeline's steps, called `STEP/NAME`.
     """
 
     names: list[str]
     types: list[str]
     edges: list[tuple[int, int, str]]
+    has_steps: bool = False
 
 
 def wiring_of(graph: RuntimeGraph) -> Wiring:
@@ -30,4 +32,5 @@ def wiring_of(graph: RuntimeGraph) -> Wiring:
         for operand in operator.outputs
         for consumer in operand.consumers
     }
-    return Wiring([operator.name for operator in operators], [o.type for o in operators], list(edges))
+    names, types = [operator.name for operator in operators], [operator.type for operator in operators]
+    return Wiring(names, types, list(edges), isinstance(graph, StepsGraph))

@@ -148,7 +148,7 @@ class InferExchange:
             if self.media_type == JSON_TYPE:
                 self.limits.check_text(size.text)
         self.body = b""
-        return Decoded(decoded.inputs, self.options)
+        return Decoded(decoded.inputs, self.options, decoded.pictures if self.model.steps else ())
 
     def encode(self, outcome: RunOutcome) -> Answer:
         """Return the answer.

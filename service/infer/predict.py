@@ -107,7 +107,8 @@ class PredictExchange:
         decoded = decode_document(payload, model.graph.inputs, model.config, self.limits)
         self.images = geometries(decoded.pictures)
         self.body = b""
-        return Decoded(decoded.inputs, Options(trace=TraceLevel.OFF, capture=()))
+        pictures = decoded.pictures if model.steps else ()
+        return Decoded(decoded.inputs, Options(trace=TraceLevel.OFF, capture=()), pictures)
 
     def encode(self, outcome: RunOutcome) -> Answer:
         """Return the answer: predictions where the task's say all that the outputs do, else the outputs.

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from service.codec import Picture
 from service.config.limits import Limits
 from service.config.model_config import ImageConfig
 from service.decoding import leave_large
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
-from service.images.preparation import ImageInput, open_images, prepare
+from service.images.whole import whole_picture
 from service.tasks import Prediction, Task
 
 PNG_TYPE = "image/png"
@@ -60,24 +58,10 @@ def render(
     geometry = picture.geometry
     width, height = drawn_size(geometry)
     leave_large(width * height, LARGE_PIXELS)
-    whole = config.model_copy(
-        update={
-            "size": (height, width),
-            "colour": "rgb",
-            "resize": "stretch",
-            "shorter_side": None,
-            "scale_up": True,
-            "scale": 1.0,
-            "mean": (0.0,),
-            "std": (1.0,),
-        }
-    )
-    images = open_images([picture.data], limits.image_pixels, config.formats)
-    target = ImageInput(1, True, height, width, np.dtype(np.uint8))
-    pixels = prepare(images, whole, target, limits.decode_seconds).array[0].transpose(1, 2, 0)
+    pixels = whole_picture(picture.data, config, (width, height), limits)
     from service.images.drawing import Drawing  # noqa: PLC0415  # a start needs no Pillow
 
-    drawing = Drawing(np.ascontiguousarray(pixels), (geometry.width, geometry.height))
+    drawing = Drawing(pixels, (geometry.width, geometry.height))
     for item in (predictions or ())[:1]:
         task.draw(drawing, item)
     return drawing.encode()

@@ -1,6 +1,6 @@
-"""The trace of rows that were run in parts."""
+"""The trace of runs that belong together: of rows that were run in parts, and of the steps of a pipeline."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 
@@ -22,6 +22,48 @@ def join_traces(traces: Sequence[RunTrace], pieces: tuple[int, ...]) -> RunTrace
     total_us = (last.start_ns - first.start_ns) / 1000 + last.total_us
     layers = _join_layers(traces) if first.is_observed else partial(_join_layers, traces)
     return RunTrace(total_us, layers, first.start_ns, first.is_observed, pieces)
+
+
+def join_steps(traces: Mapping[str, RunTrace]) -> RunTrace:
+    """Return the traces of a pipeline's steps, at least one, as that of one run.
+
+    Each layer and operand is called `STEP/NAME`; layers begin when they did, counted from the start of the first step.
+
+    Args:
+        traces: those of the steps that ran, by the step's name, in order.
+    """
+    first, last = (list(traces.values())[place] for place in (0, -1))
+    total_us = (last.start_ns - first.start_ns) / 1000 + last.total_us
+    is_observed = any(trace.is_observed for trace in traces.values())
+    return RunTrace(total_us, partial(_step_layers, traces), first.start_ns, is_observed)
+
+
+def _step_layers(traces: Mapping[str, RunTrace]) -> tuple[LayerTrace, ...]:
+    begun = next(iter(traces.values())).start_ns
+    layers = [
+        _renamed(layer, step, (trace.start_ns - begun) / 1000)
+        for step, trace in traces.items()
+        for layer in trace.layers
+    ]
+    total = sum(layer.duration_us for layer in layers)
+    return tuple(
+        layer._replace(index=index, share=layer.duration_us / total if total else 0.0)
+        for index, layer in enumerate(layers)
+    )
+
+
+def _renamed(layer: LayerTrace, step: str, begun_us: float) -> LayerTrace:
+    def operands(found: Sequence[OperandTrace]) -> tuple[OperandTrace, ...]:
+        return tuple(operand._replace(name=f"{step}/{operand.name}") for operand in found)
+
+    return layer._replace(
+        name=f"{step}/{layer.name}",
+        inputs=operands(layer.inputs),
+        outputs=operands(layer.outputs),
+        start_us=begun_us + layer.start_us,
+        fused=tuple(f"{step}/{name}" for name in layer.fused),
+        fused_into=None if layer.fused_into is None else f"{step}/{layer.fused_into}",
+    )
 
 
 def _join_layers(traces: Sequence[RunTrace]) -> tuple[LayerTrace, ...]:

@@ -1,12 +1,29 @@
 """One version of a model, ready to run."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from engine import RuntimeGraph
 from service.config.model_config import ModelConfig
 from service.repository.batching import UNBATCHED, Batching
 from service.repository.warm_up import WarmUpResult
 from service.tasks import Task
+
+if TYPE_CHECKING:
+    from service.tasks.pipeline import StepConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a pipeline.
+
+    Attributes:
+        config: what it takes.
+        model: the model that it runs.
+    """
+
+    config: "StepConfig"
+    model: "LoadedModel"
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -23,6 +40,7 @@ class LoadedModel:
         byte_count: number of bytes of all its attributes, as stored.
         batching: whether requests for it are run together, and if not, why.
         warmed_up: what it was compiled for when it was loaded.
+        steps: the models that a pipeline runs, in order; empty for all other models.
     """
 
     name: str
@@ -34,3 +52,4 @@ class LoadedModel:
     byte_count: int
     batching: Batching = UNBATCHED
     warmed_up: tuple[WarmUpResult, ...] = ()
+    steps: tuple[Step, ...] = ()

@@ -4,8 +4,10 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from service.config.model_config import ModelConfig
 from service.config.traffic_config import TrafficConfig
 from service.errors import ServiceError, did_you_mean
 from service.repository.loaded_model import LoadedModel
@@ -43,6 +45,18 @@ class IndexEntry:
     reason: str = ""
 
 
+class PipelineFolder(NamedTuple):
+    """A version of a pipeline, as its folder has it.
+
+    Attributes:
+        folder: the folder.
+        config: its `model.toml`.
+    """
+
+    folder: Path
+    config: ModelConfig
+
+
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
     """One model at one moment; immutable.
@@ -54,6 +68,7 @@ class ModelEntry:
         is_loading: whether the model is being loaded for the first time.
         traffic: how its versions share the requests that name none, another object after each load; None: the highest
             version answers them.
+        pipelines: of a pipeline, what its versions are made of whenever a model is loaded or unloaded.
     """
 
     name: str
@@ -61,6 +76,7 @@ class ModelEntry:
     unavailable: Mapping[str, str] = field(default_factory=dict)
     is_loading: bool = False
     traffic: TrafficConfig | None = None
+    pipelines: Mapping[str, PipelineFolder] = field(default_factory=dict)
 
     @property
     def default(self) -> LoadedModel | None:

@@ -18,13 +18,16 @@ from service.repository.files import ModelFilesError, check_name, version_folder
 from service.repository.load_progress import LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
 from service.repository.local_folder import LocalFolder
-from service.repository.model_entry import WHOLE_MODEL, ModelEntry
+from service.repository.model_entry import WHOLE_MODEL, ModelEntry, PipelineFolder
 from service.repository.model_source import ModelSource
 from service.repository.version_loader import LoadOptions, load_version
 from service.tasks.local import load_local_task
 
 if TYPE_CHECKING:
     from service.config.override import ConfigOverride
+
+PIPELINE = "pipeline"
+"""The task of models without files of their own."""
 
 _MODEL_ERRORS = (KuiperError, ModelConfigError, ModelFilesError, OSError)
 
@@ -71,6 +74,8 @@ class ModelLoader:
     ) -> ModelEntry:
         """Load the versions of a model that are to be served; the entry says why any of them cannot be.
 
+        Those of a pipeline are made later, of the models that it names.
+
         Args:
             name: the model.
             folder: where it is.
@@ -83,6 +88,7 @@ class ModelLoader:
         """
         versions: dict[str, LoadedModel] = {}
         unavailable: dict[str, str] = {}
+        pipelines: dict[str, PipelineFolder] = {}
         try:
             load_local_task(folder, self.settings.allow_code)
             config, chosen = _choose(name, folder, override)
@@ -93,28 +99,22 @@ class ModelLoader:
                 versions[version] = kept[version]
                 continue
             try:
+                own = _config_of(version, path, config, override)
+                if own.task == PIPELINE and not any(path.glob("*.param")):
+                    pipelines[version] = PipelineFolder(path, own)
+                    continue
                 with log_fields(model=name, version=version):
-                    versions[version] = self._load_version(name, version, path, config, override, step)
+                    versions[version] = self._load_version(name, version, path, own, step)
             except LoadStoppedError:
                 raise
             except Exception as error:  # nor a broken version its siblings
                 unavailable[version] = _explain(name, folder, error)
-        return ModelEntry(name, versions, unavailable, traffic=config.traffic)
+        return ModelEntry(name, versions, unavailable, traffic=config.traffic, pipelines=pipelines)
 
     def _load_version(
-        self,
-        name: str,
-        version: str,
-        folder: Path,
-        config: ModelConfig,
-        override: "ConfigOverride | None",
-        step: Step,
+        self, name: str, version: str, folder: Path, config: ModelConfig, step: Step
     ) -> LoadedModel:
         started = time.monotonic()
-        if folder.name == version and (folder / FILE_NAME).exists():
-            config = _version_config(folder)
-        if override is not None:
-            config = override.apply_to(config)
         options = LoadOptions.from_settings(self.settings)
         model = load_version(name, folder, options, version=version, config=config, step=step)
         seconds = round(time.monotonic() - started, 3)
@@ -146,6 +146,15 @@ def _choose(
         except ValueError as error:
             raise ModelConfigError(folder / FILE_NAME, "traffic", str(error)) from error
     return config, {version: available[version] for version in chosen}
+
+
+def _config_of(
+    version: str, folder: Path, config: ModelConfig, override: "ConfigOverride | None"
+) -> ModelConfig:
+    """Return the configuration of a version: that of the model, unless the version has its own."""
+    if folder.name == version and (folder / FILE_NAME).exists():
+        config = _version_config(folder)
+    return config if override is None else override.apply_to(config)
 
 
 def _version_config(folder: Path) -> ModelConfig:

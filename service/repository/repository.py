@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -178,16 +179,14 @@ class ModelRepository:
         """Note why the files that a model has now are not loaded; what was served before goes on."""
         with self._lock_of(name):
             old = self._entries.get(name, ModelEntry(name))
-            self._swap(ModelEntry(name, old.versions, {WHOLE_MODEL: reason}, traffic=old.traffic))
+            self._swap(replace(old, unavailable={WHOLE_MODEL: reason}))
         _logger.warning("model not loaded", extra={FIELDS: {"model": name, "reason": reason}})
 
     def remove(self, name: str) -> None:
         """Stop serving a model whose files are gone, and forget it."""
         with self._lock_of(name):
             old = self._entries.get(name, ModelEntry(name))
-            with self._swapping:
-                self._entries = {key: entry for key, entry in self._entries.items() if key != name}
-                self._generation += 1
+            self._swap(None, name)
             _logger.info("model removed", extra={FIELDS: {"model": name, "versions": list(old.versions)}})
             self._retire_all(old)
 
@@ -220,6 +219,8 @@ class ModelRepository:
         kept = {version: model for version, model in old.versions.items() if version in unchanged}
         try:
             new = self._loader.load(name, folder, config, step, kept)
+            if new.pipelines:
+                new = _with_pipelines({**self._entries, name: new})[name]
             self._loader.source.check(name)
         except (LoadStoppedError, SourceError) as error:
             self._swap(old if old.all_versions else ModelEntry(name, unavailable={WHOLE_MODEL: str(error)}))
@@ -232,7 +233,7 @@ class ModelRepository:
             self._retire_all(old, new)
             return
         kept = {version: reason for version, reason in new.unavailable.items() if version not in old.versions}
-        self._swap(ModelEntry(old.name, old.versions, kept, traffic=old.traffic))
+        self._swap(replace(old, unavailable=kept, pipelines=old.pipelines or new.pipelines))
         self._tidy()
         _logger.warning("model not loaded", extra={FIELDS: {"model": old.name, "reason": new.reason}})
         message = f"model {old.name!r} cannot be loaded: {new.reason}"
@@ -240,10 +241,28 @@ class ModelRepository:
             message += f" (what was served before goes on: version {', '.join(old.versions)})"
         raise ServiceError(422, "load_failed", message, {"model": old.name, "reason": new.reason})
 
-    def _swap(self, entry: ModelEntry) -> None:
+    def _swap(self, entry: ModelEntry | None, name: str = "") -> None:
+        """Replace the entry of a model, or remove that of a name, and make the pipelines again that run it."""
         with self._swapping:
-            self._entries = dict(sorted({**self._entries, entry.name: entry}.items()))
+            old = self._entries
+            changed = old | {entry.name: entry} if entry else {key: old[key] for key in old if key != name}
+            self._entries = _with_pipelines(dict(sorted(changed.items())))
             self._generation += 1
+            others = [
+                (old[key], new) for key, new in self._entries.items() if old.get(key) not in (None, new)
+            ]
+        for before, after in others:
+            if after.pipelines and (entry is None or after.name != entry.name):
+                self._note_pipeline(before, after)
+
+    def _note_pipeline(self, before: ModelEntry, after: ModelEntry) -> None:
+        """Retire the versions of a pipeline that were made again, or cannot be any more."""
+        if after.unavailable:
+            fields = {"model": after.name, "reason": after.reason}
+            _logger.warning("pipeline not served", extra={FIELDS: fields})
+        for version, model in before.versions.items():
+            if after.versions.get(version) is not model:
+                self._retire(model)
 
     def _retire_all(self, old: ModelEntry, new: ModelEntry | None = None) -> None:
         kept = [] if new is None else list(new.versions.values())
@@ -266,6 +285,15 @@ class ModelRepository:
         except (ModelFilesError, OSError) as error:
             _logger.warning("models not found", extra={FIELDS: {"reason": str(error)}})
             return {}
+
+
+def _with_pipelines(entries: Mapping[str, ModelEntry]) -> dict[str, ModelEntry]:
+    """Return entries with the pipelines among them made of the others."""
+    if not any(entry.pipelines for entry in entries.values()):
+        return dict(entries)
+    from service.repository.pipelines import make_pipelines  # noqa: PLC0415  # other models need not all these tasks
+
+    return make_pipelines(entries)
 
 
 def load_repository(
@@ -338,8 +366,9 @@ def _load_entries(loader: ModelLoader, progress: LoadProgress) -> Mapping[str, M
     entries = load_side_by_side(loader, folders, most_at_once(this_machine()), progress)
     for name, refusal in loader.source.refused.items():
         entries[name] = ModelEntry(name, unavailable={WHOLE_MODEL: refusal.reason})
-    _check(list(entries.values()), loader.settings)
-    return entries
+    made = _with_pipelines(entries)
+    _check(list(made.values()), loader.settings)
+    return made
 
 
 def _check(entries: Sequence[ModelEntry], settings: Settings) -> None:

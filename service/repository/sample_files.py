@@ -45,14 +45,14 @@ def sample_files(model: LoadedModel) -> list[SampleFile]:
     """Return the samples of a model in order of name: those beside its files, or beside the folders of its versions.
 
     Only regular files that lie in the folder itself are samples: no links, nothing in folders below, and no file whose
-    name is no UTF-8, which JSON cannot tell.
+    name is no UTF-8, which JSON cannot tell. A pipeline without samples has those of its first step.
     """
     beside = model.graph.param_path.parent
     for folder in (beside / FOLDER, beside.parent / FOLDER):
         is_of_version = folder.parent == beside or beside.name == model.version
         if is_of_version and folder.is_dir():
             return _files(folder)
-    return []
+    return sample_files(model.steps[0].model) if model.steps else []
 
 
 def _files(folder: Path) -> list[SampleFile]:

@@ -82,6 +82,7 @@ class Job(Generic[Payload]):
         priority: 1 is served first; 0 for the model's default.
         client: who sent it.
         is_brief: whether it is small, and of a form whose runs were brief so far.
+        is_step: whether it is a step of a pipeline, whose record has the trace.
 
         state: where it is on its way.
         number: place in the order of arrival.
@@ -104,7 +105,8 @@ class Job(Generic[Payload]):
         trace: trace of its run, if any.
         leads_run: whether it is the one job of its run that counts the run.
         needs_decoder: whether a thread with a decoder goes on with it.
-        outcome: what its run computed, if only encoding is left to that thread.
+        outcome: what its run computed, if only encoding is left to that thread; of a pipeline, what its steps computed.
+        step: the job of the step in progress, of a pipeline.
         result: how its worker ended it; None until then.
     """
 
@@ -118,6 +120,7 @@ class Job(Generic[Payload]):
     priority: int = 0
     client: Peer = ""
     is_brief: bool = False
+    is_step: bool = False
 
     state: JobState = field(init=False, default=JobState.RECEIVED)
     number: int = field(init=False, default=0)
@@ -143,6 +146,7 @@ class Job(Generic[Payload]):
     leads_run: bool = field(init=False, default=False)
     needs_decoder: bool = field(init=False, default=False)
     outcome: RunOutcome | None = field(init=False, default=None)
+    step: "Job[None] | None" = field(init=False, default=None)
     result: JobResult[Payload] | None = field(init=False, default=None)
 
     @property
@@ -228,7 +232,7 @@ class Job(Generic[Payload]):
             items=self.rows,
             leads_run=self.leads_run,
             worker=self.worker,
-            trace=self.trace,
+            trace=None if self.is_step else self.trace,
             error=None if error is None else str(error) or type(error).__name__,
             is_observed=self.is_observed,
             client=self.client,

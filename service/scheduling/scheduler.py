@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
 from logging import getLogger
+from time import monotonic
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect
@@ -18,7 +19,8 @@ from service.errors import ServiceError
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.cancellation import watch_client
-from service.scheduling.job import Job
+from service.scheduling.job import Job, JobResult
+from service.scheduling.pipeline_run import PipelineRun, name_step, step_status
 from service.scheduling.policy import scheduling_policy
 from service.scheduling.queue import ModelQueue, VirtualClock
 from service.scheduling.record import CallObserver, CallRecord, CallStatus, SurfaceName, Timestamps
@@ -83,6 +85,11 @@ class Scheduler:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
         self._pool.check_room(model, client)
+        for step in model.steps:
+            try:
+                self._pool.check_room(step.model, client)
+            except ServiceError as error:
+                raise name_step(step.config.name, error) from error
 
     def record_refusal(
         self,
@@ -128,13 +135,17 @@ class Scheduler:
         policy = self._pool.policy(job.model)
         job.admit(policy.timeout, policy.priority)
         try:
-            self._pool.submit(job)
+            if job.model.steps:
+                self._start_steps(job)
+            else:
+                self._pool.submit(job)
         except ServiceError as error:
             job.on_end = partial(self._end, _ignore)
             job.abort(error)
             raise
         job.on_end = partial(self._end, done)
-        job.timer = asyncio.get_running_loop().call_later(job.deadline - job.queued, self._expire, job)
+        if not job.model.steps:  # the steps have timers of their own
+            job.timer = asyncio.get_running_loop().call_later(job.deadline - job.queued, self._expire, job)
         return job
 
     async def run(self, job: Job[Payload], receive: Receive | None = None) -> Payload:
@@ -173,6 +184,8 @@ class Scheduler:
         if job.result is None:
             self._pool.cancel(job, reason)
         job.abort(error)
+        if job.step is not None:
+            self.cancel(job.step, reason, error)
 
     def retire(self, model: LoadedModel) -> None:
         """Forget a model as soon as no job of it waits or runs; jobs that still come for it are accepted."""
@@ -194,6 +207,32 @@ class Scheduler:
     def busy_workers(self) -> int:
         """Return how many workers have work, without waiting for a lock that workers may hold."""
         return self._pool.busy_workers()
+
+    def _start_steps(self, job: Job[Any]) -> None:
+        """Run the steps of a pipeline, each as a job of its own; no worker waits for another.
+
+        Raises:
+            ServiceError: the queue of the first step is full, or the server shuts down.
+        """
+        is_sampled = self.trace_setting(job.model).sample()
+        run = PipelineRun(job, self._settings.limits, is_sampled, self.submit, partial(self._end_steps, job))
+        run.begin_step()
+
+    def _end_steps(self, job: Job[Any], error: BaseException | None) -> None:
+        """Have a worker encode the response of a pipeline whose steps have run, or end it with the error of a step."""
+        if job.is_over:
+            return
+        if error is None:
+            try:
+                self._pool.submit(job)
+            except ServiceError as refusal:
+                error = refusal
+            else:
+                left = max(0.0, job.deadline - monotonic())
+                job.timer = asyncio.get_running_loop().call_later(left, self._expire, job)
+                return
+        self._pool.cancel(job, "a step has failed")
+        job.end(JobResult(step_status(error), error=error))
 
     def _expire(self, job: Job[Any]) -> None:
         self.cancel(job, "its time is up", timed_out(job.timeout or 0.0))

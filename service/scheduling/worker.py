@@ -372,6 +372,13 @@ class WorkerPool:
 
     def _decode(self, work: Work, job: Job[Any]) -> bool:
         """Decode a job; returns whether it is to run now."""
+        outcome, job.outcome = job.outcome, None
+        if outcome is not None:  # a pipeline's, whose steps have run
+            if job.stop_reason() is None:
+                execution.encode(job, outcome)
+            if job.needs_decoder:
+                self._leave_to_decoder(work, job)
+            return False
         is_ready = execution.decode(job)
         if job.needs_decoder:
             self._leave_to_decoder(work, job)  # at once: decoding the next one may take long

@@ -20,6 +20,7 @@ BUILT_IN = {
     "ocr": "service.tasks.ocr:LineReading",
     "instance-segmentation": "service.tasks.instance_segmentation:InstanceSegmentation",
     "keypoints": "service.tasks.keypoints:Keypoints",
+    "pipeline": "service.tasks.pipeline:Pipeline",
     "raw": "service.tasks.raw:Raw",
     "segmentation": "service.tasks.segmentation:SemanticSegmentation",
     "text-classification": "service.tasks.text_classification:TextClassification",

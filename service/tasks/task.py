@@ -70,8 +70,8 @@ class Task(ABC):
     keys: ClassVar[TaskKeys] = TaskKeys()
     view: ClassVar[type[BaseModel] | None] = None
     parameters: ClassVar[type[TaskParameters]] = TaskParameters
-    answers_outputs: ClassVar[bool] = True
-    draws: ClassVar[bool] = False
+    answers_outputs: bool = True
+    draws: bool = False
 
     def __init__(self, model: TaskModel) -> None:
         self.model = model

@@ -154,4 +154,4 @@ def test_names_that_are_no_unicode_are_told_all_the_same(
 def test_a_folder_of_several_models_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["infer", str(DIGITS.parent), str(SAMPLES / "5.png")]) == 1
     told = capsys.readouterr().err
-    assert "holds several models; name one of them: digit-masks, digit-scenes, digits" in told
+    assert "holds several models; name one of them: digit-masks, digit-reader, digit-scenes, digits" in told

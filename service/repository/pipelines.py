@@ -1,0 +1,126 @@
+"""Pipelines of the repository: made of the models that are served now, again whenever one of these changes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from engine import StepsGraph
+from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
+from service.errors import ServiceError, did_you_mean
+from service.images.preparation import ImageInput, find_image_input
+from service.repository.loaded_model import LoadedModel, Step
+from service.repository.model_entry import ModelEntry, PipelineFolder
+from service.tasks import TaskModel
+from service.tasks.pipeline import Pipeline, PipelineConfig, StepConfig
+
+_FOREIGN_KEYS = ("image", "text", "precision", "tolerance", "batching", "warm_up")
+"""Keys of `model.toml` that are those of the steps' models."""
+
+
+def make_pipelines(entries: Mapping[str, ModelEntry]) -> dict[str, ModelEntry]:
+    """Return entries with the pipelines among them made of the other models as they are now."""
+    return {
+        name: make_versions(entry, entries) if entry.pipelines else entry for name, entry in entries.items()
+    }
+
+
+def make_versions(entry: ModelEntry, entries: Mapping[str, ModelEntry]) -> ModelEntry:
+    """Return the entry of a pipeline with the versions that can be made; it says why others cannot.
+
+    Args:
+        entry: the pipeline; versions whose steps are what they were are kept.
+        entries: all models by name.
+    """
+    versions: dict[str, LoadedModel] = {}
+    failures: dict[str, str] = {}
+    for version, pipeline in entry.pipelines.items():
+        try:
+            steps, old = _find_steps(pipeline.config, entries), entry.versions.get(version)
+            is_same = old is not None and _models(old.steps) == _models(steps)
+            versions[version] = old if old and is_same else _make(entry.name, version, pipeline, steps)
+        except ModelConfigError as error:
+            failures[version] = str(error)
+    rest = {key: reason for key, reason in entry.unavailable.items() if key not in entry.pipelines}
+    return replace(entry, versions=versions, unavailable=rest | failures)
+
+
+def _find_steps(config: ModelConfig, entries: Mapping[str, ModelEntry]) -> list[Step]:
+    return [
+        Step(step, _find(step, f"pipeline.steps.{place}.model", entries))
+        for place, step in enumerate(config.task_table(PipelineConfig).steps)
+    ]
+
+
+def _make(name: str, version: str, pipeline: PipelineFolder, steps: Sequence[Step]) -> LoadedModel:
+    _check_keys(pipeline.config)
+    first, tasks = steps[0].model, [step.model.task for step in steps]
+    own = {"image": first.config.image, "text": first.config.text}
+    config = pipeline.config.model_copy(update=own)
+    task = Pipeline(TaskModel(config, first.graph.inputs, ()), tasks)
+    for place, step in enumerate(steps):
+        if step.config.crops is not None:
+            _check_batch(step, f"pipeline.steps.{place}.model")
+    config = config.model_copy(update={"labels": tasks[task.shown].model.config.labels})
+    graphs = {step.config.name: step.model.graph for step in steps}
+    graph = StepsGraph(pipeline.folder / FILE_NAME, graphs, dict(_links(steps, task)))
+    return LoadedModel(name, version, graph, config, task, 0, 0, steps=tuple(steps))
+
+
+def _find(step: StepConfig, key: str, entries: Mapping[str, ModelEntry]) -> LoadedModel:
+    """Return the model of a step.
+
+    Raises:
+        ModelConfigError: it does not exist, is not served, or is a pipeline itself.
+    """
+    entry = entries.get(step.model)
+    if entry is None:
+        known = [name for name, other in entries.items() if not other.pipelines]
+        expected = f"one of {', '.join(known)}{did_you_mean(step.model, known)}"
+        raise ModelConfigError(FILE_NAME, key, f"is {step.model!r}, which does not exist", expected)
+    if entry.pipelines:
+        raise ModelConfigError(FILE_NAME, key, f"is {step.model!r}, a pipeline", "a model with weights")
+    try:
+        return entry.find(step.version)
+    except ServiceError as error:
+        problem = f"is {step.model!r}, which step {step.name!r} cannot use: {error.message}"
+        raise ModelConfigError(FILE_NAME, key, problem) from error
+
+
+def _check_keys(config: ModelConfig) -> None:
+    for key in _FOREIGN_KEYS:
+        if getattr(config, key) != ModelConfig.model_fields[key].default:
+            raise ModelConfigError(FILE_NAME, key, "is given for a pipeline", "it in the model of a step")
+    if config.traffic is not None and config.traffic.shadow is not None:
+        raise ModelConfigError(FILE_NAME, "traffic.shadow", "is given for a pipeline", "weights only")
+
+
+def _check_batch(step: Step, key: str) -> None:
+    """Check that a model takes any number of crops at once."""
+    image, (port,) = step.model.config.image, step.model.graph.inputs
+    target = None if image is None else find_image_input(image, port)
+    is_open = isinstance(target, ImageInput) and target.batched and target.batch is None
+    if not is_open and not step.model.batching.is_on:
+        problem = f"is {step.config.model!r}, whose input {port} has a fixed batch size"
+        raise ModelConfigError(FILE_NAME, key, problem, "a dynamic batch dimension, as all crops are a batch")
+
+
+def _links(steps: Sequence[Step], task: Pipeline) -> Iterator[tuple[str, list[str]]]:
+    """Yield each input of a later step, and the operands that it is made of."""
+    first = steps[0]
+    picture = [f"{first.config.name}/{port.operand}" for port in first.model.graph.inputs[:1]]
+    outputs = {step.config.name: step.model.graph.outputs for step in steps}
+    for step in steps[1:]:
+        name = step.config.name
+        for port in step.model.graph.inputs:
+            made_of = picture
+            if step.config.tensors is not None:
+                source = step.config.tensors[port.operator]
+                place = task.find_output(source)[1]
+                made_of = [f"{source.partition('/')[0]}/{outputs[source.partition('/')[0]][place].operand}"]
+            elif step.config.crops is not None:
+                boxes = [f"{step.config.crops}/{output.operand}" for output in outputs[step.config.crops]]
+                made_of = picture + boxes
+            yield f"{name}/{port.operand}", made_of
+
+
+def _models(steps: Sequence[Step]) -> list[LoadedModel]:
+    return [step.model for step in steps]

@@ -1,0 +1,258 @@
+"""The run of a pipeline: its steps one after the other, each as a job of its own. No worker waits for another one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from time import monotonic, perf_counter_ns
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel, Value
+from service.codec import Decoded, Options
+from service.codec.crops import crop_input
+from service.codec.images import bind_images
+from service.config.limits import Limits
+from service.errors import ServiceError
+from service.repository.joined_trace import join_steps
+from service.repository.loaded_model import Step
+from service.repository.rows import count_rows
+from service.scheduling.job import Job, RunOutcome
+from service.scheduling.record import CallStatus, Timestamps
+from service.scheduling.refusals import timed_out
+
+if TYPE_CHECKING:
+    from service.tasks.pipeline import Found, Pipeline
+
+DoneCallback = Callable[[None, BaseException | None], None]
+_FAILED_RUN = frozenset({"input_mismatch", "layer_failed"})
+"""Codes of errors of steps whose model failed on the inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What came of a step.
+
+    Attributes:
+        result: what its run gave; empty outputs where there was nothing to run it on.
+        found: its predictions, where a later step takes crops of them.
+        timestamps: when its job reached each stage; None where there was none.
+    """
+
+    result: RunResult
+    found: "Found" = ()
+    timestamps: Timestamps | None = None
+
+
+class PipelineRun:
+    """Runs the steps of a pipeline's job; all but decoding and encoding happens on the event loop.
+
+    The first step decodes the request. Each step has the deadline, the priority and the client of the request.
+
+    Args:
+        job: the pipeline's job.
+        limits: upper bounds on the size of a request.
+        is_sampled: whether the run is traced although the client may not have asked for it.
+        submit: queues the job of a step.
+        done: called on the event loop with None once `job.outcome` is there, or with the error of a step.
+    """
+
+    def __init__(
+        self,
+        job: Job[Any],
+        limits: Limits,
+        is_sampled: bool,
+        submit: Callable[[Job[None], DoneCallback], Job[None]],
+        done: Callable[[BaseException | None], None],
+    ) -> None:
+        self._job = job
+        self._limits = limits
+        self._is_sampled = is_sampled
+        self._submit = submit
+        self._done = done
+        self._task = cast("Pipeline", job.model.task)
+        self._steps = job.model.steps
+        self._results: list[StepResult] = []
+        self._refusal: ServiceError | None = None
+        """Why the request itself cannot be decoded."""
+
+    def begin_step(self) -> None:
+        """Queue the next step that has something to run on; the steps have ended where there is none.
+
+        Raises:
+            ServiceError: its queue is full, or the server shuts down.
+        """
+        while len(self._results) < len(self._steps) and self._has_no_crops:
+            self._results.append(StepResult(RunResult(_empty_outputs(self._steps[len(self._results)]))))
+        if len(self._results) == len(self._steps):
+            self._end()
+            return
+        job, step = self._job, self._steps[len(self._results)]
+        made = Job[None](
+            model=step.model,
+            surface=job.surface,
+            request_id=job.request_id,
+            decode=self._decode,
+            encode=self._encode,
+            received_ns=perf_counter_ns() if self._results else job.received_ns,
+            timeout=max(0.0, job.deadline - monotonic()),
+            priority=job.priority,
+            client=job.client,
+            is_step=True,
+        )
+        try:
+            job.step = self._submit(made, self._end_step)
+        except ServiceError as error:
+            raise name_step(step.config.name, error) from error
+
+    @property
+    def _has_no_crops(self) -> bool:
+        source = self._steps[len(self._results)].config.crops
+        return source is not None and not any(self._results[self._task.config.places[source]].found)
+
+    # on the event loop
+
+    def _end_step(self, _: None, error: BaseException | None) -> None:
+        job, step = self._job, self._job.step
+        job.step = None
+        if step is None or job.is_over:
+            return
+        self._note_times(step)
+        if isinstance(error, ServiceError) and error is not self._refusal:
+            if error.status == HTTPStatus.GATEWAY_TIMEOUT and step.deadline >= job.deadline:
+                error = timed_out(job.timeout or 0.0)
+            error = name_step(self._steps[len(self._results)].config.name, error)
+        if error is None:
+            try:
+                self.begin_step()
+            except Exception as failure:  # whoever waits for the pipeline has to get an answer
+                error = failure
+        if error is not None:
+            self._done(error)
+
+    def _note_times(self, step: Job[None]) -> None:
+        """Let the first step's start and the last step's end be those of the pipeline."""
+        times, last = self._job.timestamps, step.timestamps
+        if not times.forward_start:
+            times.decode_start, times.decode_end = last.decode_start, last.decode_end
+            times.forward_start = last.forward_start
+        times.forward_end = last.forward_end or times.forward_end
+        self._job.worker = step.worker
+
+    def _end(self) -> None:
+        """Join what the steps computed to the outcome of one run."""
+        job, named = self._job, list(zip(self._steps, self._results, strict=True))
+        traces = {
+            step.config.name: done.result.trace for step, done in named if done.result.trace is not None
+        }
+        job.trace = join_steps(traces) if traces else None
+        captured: dict[str, Value] = {}
+        captured_by: dict[str, str] = {}
+        for step, done in named:
+            captured |= {f"{step.config.name}/{key}": value for key, value in done.result.captured.items()}
+            captured_by |= {f"{step.config.name}/{key}": by for key, by in done.result.captured_by.items()}
+        outputs = [array for _, done in named for array in done.result.outputs]
+        shown = job.trace if job.trace_level else None
+        job.leads_run, job.batch_size, job.decoded = True, job.rows, None
+        result = RunResult(outputs, shown, captured, captured_by)
+        job.outcome = RunOutcome(result, job.timestamps, job.rows, job.is_observed)
+        self._done(None)
+
+    # on the worker of a step
+
+    def _decode(self) -> Decoded:
+        """Return what the next step runs on."""
+        step = self._steps[len(self._results)]
+        if not self._results:
+            return self._decode_request(step)
+        decoded = self._decoded
+        config, graph = step.config, step.model.graph
+        if config.tensors is not None:
+            inputs = {port.operand: self._tensor(config.tensors[port.operator]) for port in graph.inputs}
+        elif config.crops is not None:
+            inputs = {graph.inputs[0].operand: self._crops(step, config.crops)}
+        else:
+            pictures = [(graph.inputs[0].operator, picture.data) for picture in decoded.pictures]
+            is_open = step.model.batching.is_on
+            bound = bind_images(pictures, graph.inputs, step.model.config, self._limits, open_batch=is_open)
+            inputs = bound.inputs
+        return Decoded(inputs, self._options(step))
+
+    def _decode_request(self, step: Step) -> Decoded:
+        job = self._job
+        try:
+            decoded = job.decode()
+        except ServiceError as error:
+            self._refusal = error
+            raise
+        if self._task.needs_picture and not decoded.pictures:
+            message = f"the pipeline {job.model.name!r} takes a picture; send one to POST /infer"
+            self._refusal = ServiceError(422, "no_picture", message, {"model": job.model.name})
+            raise self._refusal
+        job.decoded = decoded
+        job.rows = count_rows(decoded.inputs)
+        job.trace_level = decoded.options.trace or TraceLevel.OFF
+        job.is_observed = bool(decoded.options.capture) or job.trace_level >= TraceLevel.STATISTICS
+        return replace(decoded, options=self._options(step))
+
+    def _encode(self, outcome: RunOutcome) -> None:
+        """Keep what a step computed."""
+        place, images = len(self._results), [picture.geometry for picture in self._decoded.pictures]
+        name, found = self._steps[place].config.name, None
+        if any(step.config.crops == name for step in self._steps):
+            parameters = self._decoded.options.task
+            found = self._task.predict_step(place, outcome.result.outputs, images, parameters)
+        self._results.append(StepResult(outcome.result, found or (), outcome.timestamps))
+
+    @property
+    def _decoded(self) -> Decoded:
+        if self._job.decoded is None:
+            raise RuntimeError("the request is not decoded")
+        return self._job.decoded
+
+    def _options(self, step: Step) -> Options:
+        """Return the options of a step: the trace of the request, and the operands to capture that are the step's."""
+        level = max(self._job.trace_level, TraceLevel.ON) if self._is_sampled else self._job.trace_level
+        prefix, names = f"{step.config.name}/", self._decoded.options.capture or ()
+        own = tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))
+        return Options(trace=level, capture=own)
+
+    def _tensor(self, source: str) -> Array:
+        place, index = self._task.find_output(source)
+        outputs = self._results[place].result.outputs
+        return outputs[index]
+
+    def _crops(self, step: Step, source: str) -> Array:
+        found = self._results[self._task.config.places[source]].found
+        pictures = self._decoded.pictures
+        boxes: list[Sequence[Any]] = [[getattr(one, "box") for one in item] for item in found]  # noqa: B009
+        image, first = step.model.config.image, self._job.model.config.image
+        if image is None or first is None:
+            raise RuntimeError("a step on crops has a model that takes no pictures")
+        (port,) = step.model.graph.inputs
+        return crop_input(
+            list(zip(pictures, boxes, strict=True)), step.config.margin, port, image, first, self._limits
+        )
+
+
+def name_step(name: str, error: ServiceError) -> ServiceError:
+    """Return the error of a step, which names it."""
+    message, details = f"step {name!r}: {error.message}", {**error.details, "step": name}
+    return ServiceError(error.status, error.code, message, details, error.headers)
+
+
+def step_status(error: BaseException) -> CallStatus:
+    """Return how a pipeline ended whose step ended with an error."""
+    if not isinstance(error, ServiceError) or error.code in _FAILED_RUN:
+        return CallStatus.BACKEND
+    if error.status == HTTPStatus.GATEWAY_TIMEOUT:
+        return CallStatus.CANCELED
+    return CallStatus.REJECTED if error.status == HTTPStatus.SERVICE_UNAVAILABLE else CallStatus.OTHER
+
+
+def _empty_outputs(step: Step) -> list[Array]:
+    """Return the outputs of a step for no rows."""
+    return [
+        np.empty((0, *(dim or 0 for dim in (port.shape or ())[1:])), PNNX_COMPUTE[port.dtype or "f32"])
+        for port in step.model.graph.outputs
+    ]
