@@ -6,15 +6,15 @@ from time import perf_counter_ns
 import numpy as np
 
 from engine import PNNX_COMPUTE, Port
-from service.codec import AnswerFormat, Decoded, RequestBody, register_format
-from service.codec.answer import AnswerDocument
+from service.codec import Decoded, RequestBody, ResponseFormat, register_format
 from service.codec.binding import fit, only_port
 from service.codec.format import BINARY_SCHEMA, Clock, JsonSchema
+from service.codec.response import ResponseDocument
 from service.config.limits import Limits
 from service.errors import ServiceError
 
 
-class OctetStream(AnswerFormat):
+class OctetStream(ResponseFormat):
     """The elements of a model's only input, or of its outputs one after the other; little-endian, in C order."""
 
     name = "octet-stream"
@@ -38,14 +38,14 @@ class OctetStream(AnswerFormat):
 
     def encode(
         self,
-        answer: AnswerDocument,
+        response: ResponseDocument,
         received_ns: int,
         clock: Clock = perf_counter_ns,
         limits: Limits | None = None,
     ) -> list[bytes]:
         """Return the elements of all outputs, which were checked already; shapes and times have no place here."""
         del received_ns, clock, limits
-        arrays = [np.asarray(output["data"]) for output in answer["outputs"]]
+        arrays = [np.asarray(output["data"]) for output in response["outputs"]]
         return [array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays]
 
     def schema(self) -> JsonSchema:

@@ -14,8 +14,6 @@ from engine import (
 )
 from service.client import (
     AccessError,
-    Answer,
-    AnswerError,
     AsyncClient,
     BusyError,
     Client,
@@ -23,9 +21,11 @@ from service.client import (
     ConnectionFailedError,
     DeadlineError,
     Detection,
+    InferResponse,
     InvalidInputError,
     NotFoundError,
     RefusedError,
+    ResponseError,
     Result,
     Retries,
     ServerError,
@@ -35,8 +35,6 @@ from service.client import (
 
 __all__ = [
     "AccessError",
-    "Answer",
-    "AnswerError",
     "ArgumentError",
     "Array",
     "AsyncClient",
@@ -46,10 +44,12 @@ __all__ = [
     "ConnectionFailedError",
     "DeadlineError",
     "Detection",
+    "InferResponse",
     "InvalidInputError",
     "KuiperError",
     "NotFoundError",
     "RefusedError",
+    "ResponseError",
     "Result",
     "Retries",
     "RunResult",

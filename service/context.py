@@ -30,8 +30,8 @@ class RequestContext:
         headers: the first header of each name; names are in lower case.
         client: who sent it: its address, until a key of it is accepted.
         is_admin: whether that key is an admin key.
-        is_begun: whether its answer has begun.
-        is_ended: whether all of its answer was sent.
+        is_begun: whether its response has begun.
+        is_ended: whether all of its response was sent.
     """
 
     request_id: str

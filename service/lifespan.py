@@ -65,7 +65,7 @@ async def _listen(services: Services) -> None:
     """Answer the other protocols as well.
 
     Raises:
-        ListenError: an address cannot be listened on; `Lifecycle.failure` tells it as well.
+        ListenError: an address cannot be listened on; `Lifecycle.failure` holds it as well.
     """
     try:
         for listener in services.listeners:
@@ -79,7 +79,7 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
     """Load the models, then accept requests.
 
     Raises:
-        RepositoryError: a model is broken, or there is none; `Lifecycle.failure` tells it as well.
+        RepositoryError: a model is broken, or there is none; `Lifecycle.failure` holds it as well.
     """
     settings, early = services.settings, services.early
 

@@ -1,4 +1,4 @@
-"""Schemas of the answers, for the OpenAPI description. `/infer` and `/graph` write the same JSON without pydantic."""
+"""Schemas of the responses, for the OpenAPI description. `/infer` and `/graph` write the same JSON without pydantic."""
 
 from typing import Any, Literal
 
@@ -139,7 +139,7 @@ class CapturedTensor(TensorView):
 
 
 class TimingView(BaseModel):
-    """Milliseconds from the moment when the body of the request was complete until its answer was encoded."""
+    """Milliseconds from the moment when the body of the request was complete until its response was encoded."""
 
     decode_ms: float
     queue_ms: float
@@ -202,8 +202,8 @@ class Trace(BaseModel):
     layers: list[TracedLayer]
 
 
-class InferAnswer(BaseModel):
-    """The answer of `/infer`."""
+class InferenceResponse(BaseModel):
+    """The response of `/infer`."""
 
     model: str
     version: str

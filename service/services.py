@@ -78,7 +78,7 @@ class Services:
         documents: drawings of graphs and the like that were asked for.
         quantizations: files of `kuiper quantize` that were asked for.
         began: when the server began, on the clock of `time.monotonic`.
-        shared: makes answers of routes that compute, one for all who wait for it.
+        shared: makes responses of routes that compute, one for all who wait for it.
         error_throttle: delays 503 responses to clients that retry at once.
         process: number of this process among several; None where there is only this one.
         opens_at_once: whether the application starts before its models are loaded.

@@ -1,4 +1,4 @@
-"""Documents with an entity tag, which tells a client whether its copy is still good."""
+"""Documents with an entity tag, by which a client knows whether its copy is still current."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -6,7 +6,7 @@ from hashlib import sha256
 
 @dataclass(frozen=True, slots=True)
 class TaggedDocument:
-    """A document and the tag that tells it from others.
+    """A document and the tag that distinguishes it from others.
 
     Attributes:
         content: its bytes.

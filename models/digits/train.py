@@ -200,21 +200,21 @@ def probabilities(network: DigitsNet, images: list[np.ndarray]) -> np.ndarray:
 def measure(network: DigitsNet, scans: np.ndarray, digits: np.ndarray) -> dict[str, Any]:
     """Accuracy on held-out scans as pictures, and on script-made drawings of other origin."""
     pictures = [scan_picture(scan) for scan in scans]
-    answers = probabilities(network, [prepare(picture) for picture in pictures]).argmax(axis=1)
+    responses = probabilities(network, [prepare(picture) for picture in pictures]).argmax(axis=1)
     inverted = probabilities(network, [prepare(dark_on_light(picture)) for picture in pictures]).argmax(
         axis=1
     )
     arrays = probabilities(network, [prepare_array(scan) for scan in scans]).argmax(axis=1)
     confusion = np.zeros((10, 10), dtype=int)
-    np.add.at(confusion, (digits, answers), 1)
+    np.add.at(confusion, (digits, responses), 1)
     return {
         "test": {
             "scans": len(scans),
-            "accuracy_png": share(answers == digits),
+            "accuracy_png": share(responses == digits),
             "accuracy_png_dark_on_light": share(inverted == digits),
             "accuracy_array": share(arrays == digits),
-            "errors_png": int((answers != digits).sum()),
-            "confusion_rows_true_columns_answer": confusion.tolist(),
+            "errors_png": int((responses != digits).sum()),
+            "confusion_rows_true_columns_response": confusion.tolist(),
         },
         "drawings": measure_drawings(network, scans, digits),
         "hard_drawings": measure_hard(network, scans, digits),
@@ -224,8 +224,8 @@ def measure(network: DigitsNet, scans: np.ndarray, digits: np.ndarray) -> dict[s
 def measure_drawings(network: DigitsNet, scans: np.ndarray, digits: np.ndarray) -> dict[str, Any]:
     """Accuracy by source, polarity and canvas side."""
     asked = list(questions(scans, digits, SEED + 1))
-    answers = probabilities(network, [prepare(question.picture) for question in asked]).argmax(axis=1)
-    right = np.array([question.digit for question in asked]) == answers
+    responses = probabilities(network, [prepare(question.picture) for question in asked]).argmax(axis=1)
+    right = np.array([question.digit for question in asked]) == responses
     table: dict[str, Any] = {"count": len(asked), "accuracy": share(right)}
     for source in ("scan", "pen", "font"):
         of_source = np.array([question.source == source for question in asked])
@@ -244,8 +244,8 @@ def measure_drawings(network: DigitsNet, scans: np.ndarray, digits: np.ndarray) 
 def measure_hard(network: DigitsNet, scans: np.ndarray, digits: np.ndarray) -> dict[str, Any]:
     """Accuracy on hard drawings, all and of each kind."""
     asked = list(hard_drawings(scans, digits, SEED + 3))
-    answers = probabilities(network, [prepare(question.picture) for question in asked]).argmax(axis=1)
-    right = np.array([question.digit for question in asked]) == answers
+    responses = probabilities(network, [prepare(question.picture) for question in asked]).argmax(axis=1)
+    right = np.array([question.digit for question in asked]) == responses
     kinds = np.array([question.kind for question in asked])
     return {
         "count": len(asked),
@@ -299,10 +299,10 @@ def write_samples(network: DigitsNet, scans: np.ndarray, digits: np.ndarray) -> 
             picture = dark_on_light(picture)
         picture.save(folder / f"{digit}.png", optimize=True)
         with Image.open(folder / f"{digit}.png") as saved:
-            answer = probabilities(network, [prepare(saved)])[0]
-        if answer.argmax() != digit:
-            raise RuntimeError(f"samples/{digit}.png is read as {answer.argmax()}")
-        print(f"samples/{digit}.png: {side}x{side}, probability {answer[digit]:.3f}")
+            response = probabilities(network, [prepare(saved)])[0]
+        if response.argmax() != digit:
+            raise RuntimeError(f"samples/{digit}.png is read as {response.argmax()}")
+        print(f"samples/{digit}.png: {side}x{side}, probability {response[digit]:.3f}")
 
 
 if __name__ == "__main__":

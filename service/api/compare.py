@@ -52,8 +52,8 @@ class _Question:
     precision: str | None
     tolerance: float
 
-    def answer(self) -> bytes:
-        """Decode the body, run both sides and return the answer as JSON."""
+    def respond(self) -> bytes:
+        """Decode the body, run both sides and return the response as JSON."""
         # it takes a while to import, and hardly any server needs it
         from service.inspection.comparison import Compared, compare  # noqa: PLC0415
 
@@ -139,5 +139,5 @@ async def compare_runs(
     question = _Question(
         services, loaded, body, content_type, with_version, with_backend, with_precision, tolerance
     )
-    content = await services.comparisons.run(context.client, question.answer, settings.timeout)
+    content = await services.comparisons.run(context.client, question.respond, settings.timeout)
     return Response(content, media_type="application/json")

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
-from service.http.conditional import answer_unless_known
+from service.http.conditional import response_unless_known
 from service.tagged_document import tagged
 
 CONSOLE_FILES = Path(__file__).parents[1] / "console"
@@ -67,7 +67,7 @@ def _send(request: Request, path: str) -> Response:
     if content is None:
         raise HTTPException(404)
     media_type = MEDIA_TYPES[Path(path).suffix]
-    return answer_unless_known(request, tagged(content), media_type, CONSOLE_HEADERS)
+    return response_unless_known(request, tagged(content), media_type, CONSOLE_HEADERS)
 
 
 def read_console_file(path: str) -> bytes | None:

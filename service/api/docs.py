@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from service.description.examples import example_file
 from service.description.page import render_docs
-from service.http.conditional import answer_unless_known
+from service.http.conditional import response_unless_known
 from service.services import services_of
 from service.tagged_document import tagged
 
@@ -48,7 +48,7 @@ def send_asset(request: Request, file: str) -> Response:
     if file not in _FILES:
         raise HTTPException(404)
     path, media_type = _FILES[file]
-    return answer_unless_known(request, tagged(path.read_bytes()), media_type, _HEADERS)
+    return response_unless_known(request, tagged(path.read_bytes()), media_type, _HEADERS)
 
 
 @router.get("/docs/examples/{model}")

@@ -8,9 +8,9 @@ from service.context import context_of
 from service.description.openapi import error_responses
 from service.http.body import read_body
 from service.infer.embedding_exchange import (
-    EmbeddingAnswer,
     EmbeddingExchange,
     EmbeddingRequest,
+    EmbeddingResponse,
     parse_embedding_request,
 )
 from service.scheduling.job import Job
@@ -24,7 +24,7 @@ router = APIRouter(tags=["inference"])
     "/v1/embeddings",
     response_class=Response,
     responses={
-        200: {"model": EmbeddingAnswer},
+        200: {"model": EmbeddingResponse},
         **error_responses(400, 404, 408, 413, 415, 422, 500, 503, 504),
     },
     openapi_extra={
@@ -53,5 +53,5 @@ async def embed(request: Request) -> Response:
         received_ns=perf_counter_ns(),
         client=context.client,
     )
-    answer = await services.scheduler.run(call, request.receive)
-    return Response(answer.body, media_type=answer.media_type)
+    response = await services.scheduler.run(call, request.receive)
+    return Response(response.body, media_type=response.media_type)

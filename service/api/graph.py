@@ -16,7 +16,7 @@ from service.graph.modules import Collapse
 from service.graph.schemas import LayoutView
 from service.graph.view import describe_graph
 from service.graph.wiring import wiring_of
-from service.http.conditional import answer_unless_known
+from service.http.conditional import response_unless_known
 from service.repository.loaded_model import LoadedModel
 from service.schemas import GraphView
 from service.services import services_of
@@ -46,7 +46,7 @@ async def show_graph(
     version: Annotated[str | None, Query(description=VERSION_DESCRIPTION)] = None,
     format: Annotated[
         Literal["json", "dot", "mermaid", "layout"],
-        Query(description="notation of the answer; layout: where to draw operators and lines"),
+        Query(description="notation of the response; layout: where to draw operators and lines"),
     ] = "json",
     collapse: Annotated[
         Collapse,
@@ -77,7 +77,7 @@ async def show_graph(
     if document is None:
         lay_out = partial(_lay_out, loaded, asked, services.documents)
         document = await services.inspections.run(context.client, lay_out, services.settings.timeout)
-    return answer_unless_known(request, document, "application/json")
+    return response_unless_known(request, document, "application/json")
 
 
 def _names(text: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from service.errors import ServiceError
 from service.http.body import read_body
 from service.infer.exchange import InferExchange
 from service.infer.predict import PredictExchange
-from service.scheduling.answer import Answer
+from service.scheduling.response import EncodedResponse
 from service.services import services_of
 from service.v2.exchange import V2Exchange
 
@@ -36,7 +36,7 @@ async def run_model(
         protocol: reads the request, and encodes the result of the run.
 
     Raises:
-        ServiceError: why there is no answer.
+        ServiceError: why there is no response.
         ClientDisconnect: the client has left.
     """
     services, context = services_of(request), context_of(request)
@@ -65,32 +65,32 @@ async def run_model(
     except (ServiceError, ClientDisconnect) as error:
         scheduler.record_refusal(model, protocol.surface, context.request_id, began, error)
         raise
-    answer = await scheduler.run(call, request.receive)
-    return AnswerResponse(answer)
+    response = await scheduler.run(call, request.receive)
+    return ResponseResponse(response)
 
 
-class AnswerResponse(Response):
-    """Sends an answer; the pieces of a large body each from where they lie.
+class ResponseResponse(Response):
+    """Sends a response; the pieces of a large body each from where they lie.
 
     Args:
-        answer: the answer.
+        response: the response.
     """
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, response: EncodedResponse) -> None:
         self.status_code, self.background = 200, None
-        self.media_type = answer.media_type
-        self._answer, self._length = answer, answer.length
-        self.init_headers({**answer.headers, "content-length": str(self._length)})
+        self.media_type = response.media_type
+        self._response, self._length = response, response.length
+        self.init_headers({**response.headers, "content-length": str(self._length)})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer by an ASGI channel."""
+        """Send the response by an ASGI channel."""
         del scope, receive
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        answer = self._answer
+        response = self._response
         if self._length <= _JOINED_BYTES:
-            await send({"type": "http.response.body", "body": answer.body})
+            await send({"type": "http.response.body", "body": response.body})
             return
-        *pieces, last = answer.pieces
+        *pieces, last = response.pieces
         for piece in pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": last})

@@ -11,11 +11,11 @@ from service.context import context_of
 from service.description.openapi import MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses
 from service.errors import ServiceError
 from service.http.body import read_body
-from service.http.conditional import answer_unless_known
+from service.http.conditional import response_unless_known
 from service.inspection.expression_view import describe_expression, read_question
 from service.inspection.operator_view import describe_operator, find_operator
 from service.inspection.schedule import MOST_STEPS, describe_schedule
-from service.inspection.schemas import ExpressionAnswer, ExpressionQuestion, OperatorDetail, ScheduleView
+from service.inspection.schemas import ExpressionQuestion, ExpressionResponse, OperatorDetail, ScheduleView
 from service.repository.loaded_model import LoadedModel
 from service.services import services_of
 from service.tagged_document import TaggedDocument, tagged
@@ -40,7 +40,7 @@ async def show_operator(
     services, context, loaded = services_of(request), context_of(request), _find(request, model, version)
     make = partial(_document, partial(_operator, loaded, name))
     document = await services.inspections.run(context.client, make, services.settings.timeout)
-    return answer_unless_known(request, document, "application/json")
+    return response_unless_known(request, document, "application/json")
 
 
 @router.get("/graph/schedule", response_class=Response, responses={200: {"model": ScheduleView}, **_ERRORS})
@@ -59,13 +59,13 @@ async def show_schedule(
         make = partial(_document, partial(_schedule, loaded, first, count))
         document = await services.inspections.run(context.client, make, services.settings.timeout)
         services.documents.keep(loaded, key, document)
-    return answer_unless_known(request, document, "application/json")
+    return response_unless_known(request, document, "application/json")
 
 
 @router.post(
     "/expression",
     response_class=Response,
-    responses={200: {"model": ExpressionAnswer}, **error_responses(400, 408, 413, 422, 500, 503, 504)},
+    responses={200: {"model": ExpressionResponse}, **error_responses(400, 408, 413, 422, 500, 503, 504)},
     openapi_extra={
         "requestBody": {
             "required": True,

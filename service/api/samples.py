@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from service.context import context_of
 from service.description.openapi import VERSION_DESCRIPTION, error_responses
 from service.errors import ServiceError
-from service.http.conditional import answer_unless_known
+from service.http.conditional import response_unless_known
 from service.repository.loaded_model import LoadedModel
 from service.repository.sample_files import sample_files
 from service.repository.schemas import SampleList, SampleView
@@ -54,7 +54,7 @@ def send_sample(request: Request, name: str, file: str, version: Version = None)
             f"model {model.name!r} has no sample {file[:80]!r}; GET /models/{model.name}/samples lists them"
         )
         raise ServiceError(404, "sample_not_found", message, {"model": model.name, "sample": file[:128]})
-    return answer_unless_known(request, tagged(sample.path.read_bytes()), sample.media_type, _HEADERS)
+    return response_unless_known(request, tagged(sample.path.read_bytes()), sample.media_type, _HEADERS)
 
 
 def _find(request: Request, name: str, version: str | None) -> LoadedModel:

@@ -34,7 +34,7 @@ async def list_traces(request: Request, format: TraceFormat = "json") -> Respons
     kept = KeptTraces(services, client)
     compute = kept.draw_all if format == "chrome" else kept.list_all
     content = await services.shared.get(("traces", format, client), compute)
-    return _answer(content, format)
+    return _respond(content, format)
 
 
 @router.get(
@@ -47,7 +47,7 @@ async def show_trace(request: Request, request_id: str, format: TraceFormat = "j
     kept = KeptTraces(services_of(request), _client_of(request))
     show = partial(kept.show, request_id, is_drawn=format == "chrome")
     content = await to_thread.run_sync(show)
-    return _answer(content, format)
+    return _respond(content, format)
 
 
 def _client_of(request: Request) -> bytes | None:
@@ -56,7 +56,7 @@ def _client_of(request: Request) -> bytes | None:
     return context.client if isinstance(context.client, bytes) and not context.is_admin else None
 
 
-def _answer(content: bytes, format: TraceFormat) -> Response:
+def _respond(content: bytes, format: TraceFormat) -> Response:
     headers = (
         {"Content-Disposition": 'attachment; filename="kuiper-trace.json"'} if format == "chrome" else {}
     )

@@ -19,7 +19,7 @@ from service.v2.metadata import describe_config, describe_model, describe_server
 from service.v2.openapi import DOCUMENT_OPERATION, INFER_OPERATION, INFER_RESPONSES, v2_errors
 from service.v2.repository_index import describe_index
 from service.v2.schemas import (
-    EmptyAnswer,
+    EmptyResponse,
     IndexLine,
     Live,
     LogSettingView,
@@ -156,17 +156,17 @@ async def show_index(request: Request) -> list[IndexLine]:
 
 
 @router.post("/v2/repository/models/{name}/load", responses=_LOAD_ERRORS, openapi_extra=DOCUMENT_OPERATION)
-async def load(request: Request, name: str) -> EmptyAnswer:
+async def load(request: Request, name: str) -> EmptyResponse:
     """Load or reload a model; the old versions are served until the new ones are ready."""
     services = services_of(request)
     repository = services.repository
     override = parse_load_parameters(name, await _read_parameters(request))
     await services.loading_threads.run(lambda: repository.load(name, override, services.progress.check))
-    return EmptyAnswer()
+    return EmptyResponse()
 
 
 @router.post("/v2/repository/models/{name}/unload", responses=_LOAD_ERRORS, openapi_extra=DOCUMENT_OPERATION)
-async def unload(request: Request, name: str) -> EmptyAnswer:
+async def unload(request: Request, name: str) -> EmptyResponse:
     """Unload a model; queued requests are still processed."""
     services = services_of(request)
     repository = services.repository
@@ -174,7 +174,7 @@ async def unload(request: Request, name: str) -> EmptyAnswer:
         await _read_parameters(request), "unload_dependents", bool, "parameters."
     )  # no model depends on another
     await services.loading_threads.run(lambda: repository.unload(name))
-    return EmptyAnswer()
+    return EmptyResponse()
 
 
 @router.get("/v2/trace/setting", name="show", responses=v2_errors(500, 503))

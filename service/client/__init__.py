@@ -5,7 +5,7 @@
     ClientError                     every error of a client
     ├── ConnectionFailedError       no server answers at the address
     ├── DeadlineError               the deadline of a call has passed, here or at the server
-    ├── AnswerError                 the answer is not what the server's API describes
+    ├── ResponseError                 the response is not what the server's API describes
     └── RefusedError                the server has answered with an error, whose code and details it holds
         ├── AccessError             401, 403
         ├── NotFoundError           404
@@ -17,12 +17,10 @@
 It imports neither the engine nor the server.
 """
 
-from service.client.answers import Answer, Box, Detection, Layer, Operand, Result, Trace
 from service.client.asynchronous import AsyncClient
 from service.client.blocking import Client
 from service.client.errors import (
     AccessError,
-    AnswerError,
     BusyError,
     ClientError,
     ConnectionFailedError,
@@ -30,15 +28,15 @@ from service.client.errors import (
     InvalidInputError,
     NotFoundError,
     RefusedError,
+    ResponseError,
     ServerError,
     TooLargeError,
 )
+from service.client.responses import Box, Detection, InferResponse, Layer, Operand, Result, Trace
 from service.client.retries import Retries
 
 __all__ = [
     "AccessError",
-    "Answer",
-    "AnswerError",
     "AsyncClient",
     "Box",
     "BusyError",
@@ -47,11 +45,13 @@ __all__ = [
     "ConnectionFailedError",
     "DeadlineError",
     "Detection",
+    "InferResponse",
     "InvalidInputError",
     "Layer",
     "NotFoundError",
     "Operand",
     "RefusedError",
+    "ResponseError",
     "Result",
     "Retries",
     "ServerError",

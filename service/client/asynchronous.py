@@ -10,10 +10,10 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 import httpx
 
 from service.client import calls
-from service.client.answers import Answer, Detection, Result, Trace
 from service.client.calls import Call, CallOptions
 from service.client.input_names import InputNames
 from service.client.inputs import Arrays, Inputs, sort_inputs
+from service.client.responses import Detection, InferResponse, Result, Trace
 from service.client.retries import Attempts, Retries, rest_of
 from service.client.transport import (
     Received,
@@ -21,8 +21,8 @@ from service.client.transport import (
     late,
     read,
     request_options,
-    wait_after_answer,
     wait_after_failure,
+    wait_after_response,
 )
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class AsyncClient:
 
     async def predict(
         self, inputs: Inputs, *, top_k: int | None = None, **options: Unpack[CallOptions]
-    ) -> Answer:
+    ) -> InferResponse:
         """Run a model and return what its outputs mean, by the model's task.
 
         Args:
@@ -154,13 +154,13 @@ class AsyncClient:
         attempts = Attempts(self._retries, deadline)
         while True:
             try:
-                answer = await self._send(call, attempts)
+                response = await self._send(call, attempts)
             except httpx.RequestError as error:
                 wait = wait_after_failure(error, attempts)
             else:
-                busy = wait_after_answer(answer, attempts)
+                busy = wait_after_response(response, attempts)
                 if busy is None:
-                    return read(call, answer)
+                    return read(call, response)
                 wait = busy
             await asyncio.sleep(wait)
 

@@ -9,10 +9,10 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 import httpx
 
 from service.client import calls
-from service.client.answers import Answer, Detection, Result, Trace
 from service.client.calls import Call, CallOptions
 from service.client.input_names import InputNames
 from service.client.inputs import Arrays, Inputs, sort_inputs
+from service.client.responses import Detection, InferResponse, Result, Trace
 from service.client.retries import Attempts, Retries, rest_of
 from service.client.transport import (
     Received,
@@ -20,8 +20,8 @@ from service.client.transport import (
     read,
     receive,
     request_options,
-    wait_after_answer,
     wait_after_failure,
+    wait_after_response,
 )
 
 T = TypeVar("T")
@@ -71,7 +71,9 @@ class Client:
         with self._names.forgotten_on_refusal(options):
             return self._call(call, rest_of(options.get("deadline"), begun))
 
-    def predict(self, inputs: Inputs, *, top_k: int | None = None, **options: Unpack[CallOptions]) -> Answer:
+    def predict(
+        self, inputs: Inputs, *, top_k: int | None = None, **options: Unpack[CallOptions]
+    ) -> InferResponse:
         """Run a model and return what its outputs mean, by the model's task.
 
         Args:
@@ -152,13 +154,13 @@ class Client:
         attempts = Attempts(self._retries, deadline)
         while True:
             try:
-                answer = self._send(call, attempts)
+                response = self._send(call, attempts)
             except httpx.RequestError as error:
                 wait = wait_after_failure(error, attempts)
             else:
-                busy = wait_after_answer(answer, attempts)
+                busy = wait_after_response(response, attempts)
                 if busy is None:
-                    return read(call, answer)
+                    return read(call, response)
                 wait = busy
             time.sleep(wait)
 

@@ -1,4 +1,4 @@
-"""The calls that a client can make, without any input or output: a request, and how its answer is read."""
+"""The calls that a client can make, without any input or output: a request, and how its response is read."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +11,17 @@ import numpy as np
 import orjson
 
 from service.client import tensors
-from service.client.answers import Answer, Detection, Result, Trace, read_answer, read_detections, read_trace
-from service.client.errors import AnswerError
+from service.client.errors import ResponseError
 from service.client.inputs import Array, Arrays, Inputs, Pictures, npy, npz, sort_inputs
+from service.client.responses import (
+    Detection,
+    InferResponse,
+    Result,
+    Trace,
+    read_detections,
+    read_response,
+    read_trace,
+)
 
 T = TypeVar("T")
 
@@ -27,8 +35,8 @@ class CallOptions(TypedDict, total=False):
     Attributes:
         model: name of the model; may be left out where only one is served.
         version: its version; by default the highest that is served, or the one that its `[traffic]` table chooses.
-        deadline: seconds after which the answer is of no use: the call then raises `DeadlineError`, and the server,
-            which is told, stops working on it.
+        deadline: seconds after which the response is of no use: the call then raises `DeadlineError`, and the server,
+            which is notified, stops working on it.
     """
 
     model: str | None
@@ -51,7 +59,7 @@ def check_options(options: CallOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer whose status is less than 400."""
+    """A response whose status is less than 400."""
 
     headers: Mapping[str, str]
     content: bytes
@@ -60,39 +68,39 @@ class Response:
         """Return the JSON object that the body is.
 
         Raises:
-            AnswerError: it is none.
+            ResponseError: it is none.
         """
         try:
             value = orjson.loads(self.content)
         except ValueError as error:
-            raise AnswerError(f"the answer is no JSON: {self.content[:80]!r}") from error
+            raise ResponseError(f"the response is no JSON: {self.content[:80]!r}") from error
         if not isinstance(value, dict):
-            raise AnswerError(f"the answer is no JSON object: {self.content[:80]!r}")
+            raise ResponseError(f"the response is no JSON object: {self.content[:80]!r}")
         return value
 
     def field(self, name: str) -> Any:
         """Return a field of the JSON object that the body is.
 
         Raises:
-            AnswerError: it has none of that name.
+            ResponseError: it has none of that name.
         """
         fields = self.mapping()
         if name not in fields:
-            raise AnswerError(f"the answer has no field {name!r}: {self.content[:80]!r}")
+            raise ResponseError(f"the response has no field {name!r}: {self.content[:80]!r}")
         return fields[name]
 
     def npz(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return the fields of an answer of `/infer` without its arrays, and the arrays by name.
+        """Return the fields of a response of `/infer` without its arrays, and the arrays by name.
 
         Raises:
-            AnswerError: the body is no such npz file.
+            ResponseError: the body is no such npz file.
         """
         try:
             with np.load(io.BytesIO(self.content), allow_pickle=False) as file:
                 arrays: dict[str, Any] = dict(file)
             return orjson.loads(arrays.pop("meta")), arrays
         except (ValueError, OSError, EOFError, KeyError, BadZipFile) as error:
-            raise AnswerError(f"the answer is none of /infer: {error!r}") from error
+            raise ResponseError(f"the response is none of /infer: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +115,13 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A request, and how its answer is read.
+    """A request, and how its response is read.
 
     Attributes:
         method: its method.
         path: its path, quoted.
         prepare: makes what it carries, of the seconds that are left until its deadline, None where it has none.
-        read: makes of the answer what the call gives.
+        read: makes of the response what the call gives.
     """
 
     method: str
@@ -159,17 +167,17 @@ def infer_call(inputs: Arrays | Pictures, options: CallOptions, capture: Sequenc
     )
 
 
-def predict_call(inputs: Inputs, options: CallOptions, top_k: int | None = None) -> Call[Answer]:
+def predict_call(inputs: Inputs, options: CallOptions, top_k: int | None = None) -> Call[InferResponse]:
     """Return the call for predictions."""
     query: dict[str, str | int] = {"trace": "off"} | ({} if top_k is None else {"top_k": top_k})
-    return _infer(sort_inputs(inputs), options, query, lambda response: read_answer(*response.npz()))
+    return _infer(sort_inputs(inputs), options, query, lambda response: read_response(*response.npz()))
 
 
 def detect_call(inputs: Inputs, options: CallOptions) -> Call[list[list[Detection]]]:
     """Return the call for what is found in pictures."""
 
     def read(response: Response) -> list[list[Detection]]:
-        return read_detections(read_answer(*response.npz()))
+        return read_detections(read_response(*response.npz()))
 
     return _infer(sort_inputs(inputs), options, {"trace": "off"}, read)
 
@@ -205,7 +213,7 @@ def models_call() -> Call[list[dict[str, Any]]]:
         if not isinstance(models, list) or not all(
             isinstance(model, dict) and "name" in model for model in models
         ):
-            raise AnswerError(f"the answer lists no models: {response.content[:80]!r}")
+            raise ResponseError(f"the response lists no models: {response.content[:80]!r}")
         return models
 
     return _get("/models", {}, read)

@@ -9,15 +9,15 @@ class ClientError(Exception):
 
 
 class ConnectionFailedError(ClientError):
-    """The server cannot be reached, or the connection broke before the answer was whole."""
+    """The server cannot be reached, or the connection broke before the response was whole."""
 
 
 class DeadlineError(ClientError):
     """The deadline of a call has passed, here or at the server."""
 
 
-class AnswerError(ClientError):
-    """An answer is not what the server's API describes: perhaps another server answers at this address."""
+class ResponseError(ClientError):
+    """A response is not what the server's API describes: perhaps another server answers at this address."""
 
 
 class RefusedError(ClientError):
@@ -49,7 +49,7 @@ class NotFoundError(RefusedError):
 
 
 class TooLargeError(RefusedError):
-    """The body, a picture or the answer exceeds a limit of the server."""
+    """The body, a picture or the response exceeds a limit of the server."""
 
 
 class InvalidInputError(RefusedError):
@@ -75,7 +75,7 @@ _BY_STATUS: dict[int, type[RefusedError]] = {
 
 
 def error_of(status: int, body: Any, request_id: str | None) -> ClientError:
-    """Return the error that an answer stands for.
+    """Return the error that a response stands for.
 
     Args:
         status: its status, 400 or more.

@@ -52,7 +52,7 @@ def sort_inputs(inputs: Inputs) -> Arrays | Pictures:
     if isinstance(inputs, np.ndarray):
         return Arrays(None, (inputs,))
     if _is_picture(inputs):
-        return Pictures((_read(inputs),))  # type: ignore[arg-type]  # `_is_picture` has told
+        return Pictures((_read(inputs),))  # type: ignore[arg-type]  # `_is_picture` has checked
     if isinstance(inputs, Sequence) and inputs:
         if all(isinstance(item, np.ndarray) for item in inputs):
             return Arrays(None, tuple(inputs))  # type: ignore[arg-type]  # each item is an array

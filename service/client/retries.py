@@ -42,7 +42,7 @@ class Retries:
             self._tokens = min(self._tokens + self._ratio, _RESERVE + 100 * self._ratio)
 
     def take(self) -> bool:
-        """Take a retry from the budget; tells whether there was one."""
+        """Take a retry from the budget; returns whether there was one."""
         with self._lock:
             if self._tokens < 1:
                 return False

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from service.client.errors import AnswerError
+from service.client.errors import ResponseError
 
 HEADER = "inference-header-content-length"
 
@@ -63,10 +63,10 @@ def encode(arrays: Mapping[str, _Array], parameters: Mapping[str, Any]) -> tuple
 
 
 def decode(body: bytes, header_length: str | None) -> dict[str, _Array]:
-    """Return the outputs of an answer by name; arrays are read-only views of the body.
+    """Return the outputs of a response by name; arrays are read-only views of the body.
 
     Raises:
-        AnswerError: it is no such answer.
+        ResponseError: it is no such response.
     """
     try:
         length = len(body) if header_length is None else int(header_length)
@@ -78,7 +78,7 @@ def decode(body: bytes, header_length: str | None) -> dict[str, _Array]:
             arrays[output["name"]] = _array(output, memoryview(body)[position : position + size])
             position += size
     except (ValueError, KeyError, TypeError) as error:
-        raise AnswerError(f"the answer is none of the Open Inference Protocol: {error!r}") from error
+        raise ResponseError(f"the response is none of the Open Inference Protocol: {error!r}") from error
     return arrays
 
 

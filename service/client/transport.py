@@ -1,4 +1,4 @@
-"""Between a call and httpx, for clients of both kinds: options, requests, answers and errors."""
+"""Between a call and httpx, for clients of both kinds: options, requests, responses and errors."""
 
 import ssl
 from typing import Any, NamedTuple, TypeVar
@@ -7,7 +7,7 @@ import httpx
 import orjson
 
 from service.client.calls import Call, Parts, Response
-from service.client.errors import AnswerError, ConnectionFailedError, DeadlineError, error_of
+from service.client.errors import ConnectionFailedError, DeadlineError, ResponseError, error_of
 from service.client.retries import Attempts
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def request_options(call: Call[T], attempts: Attempts) -> dict[str, Any]:
 
 
 class Received(NamedTuple):
-    """An answer, whole."""
+    """A response, whole."""
 
     status: int
     headers: httpx.Headers
@@ -76,7 +76,7 @@ class Received(NamedTuple):
 
 
 def receive(response: httpx.Response, attempts: Attempts) -> Received:
-    """Read an answer that streams, as long as there is time.
+    """Read a response that streams, as long as there is time.
 
     Raises:
         DeadlineError: the deadline has passed; httpx itself bounds the time between two packets only.
@@ -91,47 +91,47 @@ def receive(response: httpx.Response, attempts: Attempts) -> Received:
 
 def late() -> DeadlineError:
     """Return the error of a call whose deadline has passed here."""
-    return DeadlineError("the deadline has passed before an answer came")
+    return DeadlineError("the deadline has passed before a response came")
 
 
 def wait_after_failure(error: httpx.RequestError, attempts: Attempts) -> float:
-    """Return how long to wait before a call is sent again to which no answer came.
+    """Return how long to wait before a call is sent again to which no response came.
 
     Raises:
-        AnswerError: there is an answer, but it is not in the encoding that its head names.
+        ResponseError: there is a response, but it is not in the encoding that its head names.
         ConnectionFailedError: it is not sent again, as it may have been run, or as `Retries` say.
         DeadlineError: its deadline has passed.
     """
     if isinstance(error, httpx.DecodingError):
-        raise AnswerError(f"the answer cannot be decompressed: {error}") from error
+        raise ResponseError(f"the response cannot be decompressed: {error}") from error
     wait = attempts.wait_after(None) if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else None
     if wait is not None:
         return wait
     remaining = attempts.remaining
     if isinstance(error, httpx.TimeoutException) and remaining is not None and remaining <= _NEARLY:
         raise late() from error
-    raise ConnectionFailedError(f"no answer: {error or type(error).__name__}") from error
+    raise ConnectionFailedError(f"no response: {error or type(error).__name__}") from error
 
 
-def wait_after_answer(answer: Received, attempts: Attempts) -> float | None:
-    """Return how long to wait before a refused call is sent again; None where its answer stands."""
-    retry_after = answer.headers.get("retry-after")
-    if answer.status not in _RETRIED or retry_after is None:
+def wait_after_response(response: Received, attempts: Attempts) -> float | None:
+    """Return how long to wait before a refused call is sent again; None where its response stands."""
+    retry_after = response.headers.get("retry-after")
+    if response.status not in _RETRIED or retry_after is None:
         return None
     return attempts.wait_after(retry_after)
 
 
-def read(call: Call[T], answer: Received) -> T:
-    """Return what a call gives, of its last answer.
+def read(call: Call[T], response: Received) -> T:
+    """Return what a call gives, of its last response.
 
     Raises:
-        RefusedError, DeadlineError: the answer is an error.
-        AnswerError: it is not what is expected.
+        RefusedError, DeadlineError: the response is an error.
+        ResponseError: it is not what is expected.
     """
-    if answer.status < 400:
-        return call.read(Response(answer.headers, answer.content))
+    if response.status < 400:
+        return call.read(Response(response.headers, response.content))
     try:
-        body = orjson.loads(answer.content)
+        body = orjson.loads(response.content)
     except ValueError:
         body = None
-    raise error_of(answer.status, body, answer.headers.get("x-request-id"))
+    raise error_of(response.status, body, response.headers.get("x-request-id"))

@@ -9,7 +9,7 @@ In:
 Out:
 
     negotiate(accept) -> media type                                 JSON_TYPE or NPZ_TYPE
-    build_answer(model, version, request_id, ports, result, predictions, timing) -> dict
+    build_response(model, version, request_id, ports, result, predictions, timing) -> dict
     encode(answer, media_type, received_ns) -> pieces of bytes      fills timing.encode_ms and timing.total_ms
 
 Each kind of payload is a `Format` in `formats`, where `register_format` adds others. All of the above, the API's
@@ -19,8 +19,8 @@ Whatever is wrong with a request is reported as a `ServiceError`:
 
     400  empty_body, invalid_json, invalid_image, invalid_base64, invalid_tensor, invalid_npy, invalid_npz,
          invalid_csv, invalid_text, invalid_multipart: the bytes are not what they claim to be
-    406  not_acceptable: none of the formats of answers would do
-    413  body_too_large, image_too_large, text_too_long, tensor_too_large, too_many_values, answer_too_large
+    406  not_acceptable: none of the formats of responses would do
+    413  body_too_large, image_too_large, text_too_long, tensor_too_large, too_many_values, response_too_large
     415  unsupported_media_type, unsupported_charset, unsupported_image_format
     422  unknown_input, duplicate_input, missing_input, wrong_rank, wrong_shape, wrong_dtype, out_of_range,
          not_an_image_model, wrong_image_count, not_a_text_model, wrong_text_count, empty_text,
@@ -30,27 +30,33 @@ NaN and the infinities, which JSON has no numbers for, are the strings "NaN", "I
 Complex numbers are pairs `[re, im]` both ways.
 """
 
-from service.codec.answer import Timing, build_answer, describe_predictions, describe_trace, leave_out_data
 from service.codec.decoded import Decoded, Picture
-from service.codec.format import AnswerFormat, Example, Format, RequestBody, Sample
+from service.codec.format import Example, Format, RequestBody, ResponseFormat, Sample
 from service.codec.formats import FORMATS, JSON_TYPE, NPZ_TYPE, register_format
 from service.codec.options import Options, parse_options
 from service.codec.payload import decode, encode, negotiate
+from service.codec.response import (
+    Timing,
+    build_response,
+    describe_predictions,
+    describe_trace,
+    leave_out_data,
+)
 
 __all__ = [
     "FORMATS",
     "JSON_TYPE",
     "NPZ_TYPE",
-    "AnswerFormat",
     "Decoded",
     "Example",
     "Format",
     "Options",
     "Picture",
     "RequestBody",
+    "ResponseFormat",
     "Sample",
     "Timing",
-    "build_answer",
+    "build_response",
     "decode",
     "describe_predictions",
     "describe_trace",

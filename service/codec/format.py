@@ -1,4 +1,4 @@
-"""The interface of payload formats: the kinds of bodies that requests can have, and some of them answers too."""
+"""The interface of payload formats: the kinds of bodies that requests can have, and some of them responses too."""
 
 import base64
 from abc import ABC, abstractmethod
@@ -9,8 +9,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import Array, Port
-from service.codec.answer import AnswerDocument
 from service.codec.decoded import Decoded
+from service.codec.response import ResponseDocument
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 
@@ -119,34 +119,34 @@ class Format(ABC):
         yield from ()
 
 
-class AnswerFormat(Format):
+class ResponseFormat(Format):
     """A payload format that answers can have as well."""
 
     @abstractmethod
     def encode(
         self,
-        answer: AnswerDocument,
+        response: ResponseDocument,
         received_ns: int,
         clock: Clock = perf_counter_ns,
         limits: Limits | None = None,
     ) -> Sequence[bytes | memoryview]:
-        """Serialise an answer, and fill in `timing.encode_ms` and `timing.total_ms`.
+        """Serialise a response, and fill in `timing.encode_ms` and `timing.total_ms`.
 
         Args:
-            answer: what `build_answer` gave.
+            response: what `build_response` gave.
             received_ns: `perf_counter_ns` of the moment when the request was complete.
             clock: for tests.
-            limits: how large the answer may be; None for any size.
+            limits: how large the response may be; None for any size.
 
         Returns:
-            The answer's body, in pieces that are sent one after the other.
+            The response's body, in pieces that are sent one after the other.
 
         Raises:
-            ServiceError: 413 `answer_too_large`.
+            ServiceError: 413 `response_too_large`.
         """
 
-    def answer_schema(self) -> JsonSchema:
-        """Return the OpenAPI schema of an answer's body."""
+    def response_schema(self) -> JsonSchema:
+        """Return the OpenAPI schema of a response's body."""
         return BINARY_SCHEMA
 
 

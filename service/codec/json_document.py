@@ -111,7 +111,7 @@ def _parse(text: Bytes, takes_bare_names: bool) -> Any:
             raise
     try:
         document = json.loads(str(text, "utf-8"))
-        # refuses lone surrogates, as orjson does: no answer could hold them
+        # refuses lone surrogates, as orjson does: no response could hold them
         json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise orjson.JSONDecodeError(error.msg, error.doc, error.pos) from error

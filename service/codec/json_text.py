@@ -28,7 +28,7 @@ LARGE_BYTES = 2 << 20
 _SAMPLES = 1 << 10
 """Elements of an array that tell about how many bytes each has as JSON."""
 _SURELY = 0.8
-"""The share of the estimated bytes that an answer surely has."""
+"""The share of the estimated bytes that a response surely has."""
 
 
 def dump_json(value: Any) -> bytes:
@@ -41,12 +41,12 @@ def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
 
     Args:
         value: of dicts, lists, arrays and plain values.
-        limits: how large an answer may be; None for any size.
+        limits: how large a response may be; None for any size.
 
     Raises:
         NeedsDecoderError: arrays are large, and this thread leaves those to others.
-        ServiceError: 413 `answer_too_large`, as soon as the pieces are larger than an answer may be, or at once where
-            samples of large arrays tell that they will be.
+        ServiceError: 413 `response_too_large`, as soon as the pieces are larger than a response may be, or at
+            once where samples of large arrays tell that they will be.
     """
     if isinstance(value, list) and len(value) > _PIECE_ITEMS:
         steps = (value[start : start + _PIECE_ITEMS] for start in range(0, len(value), _PIECE_ITEMS))
@@ -73,13 +73,13 @@ def join_small(pieces: Iterable[bytes], limits: Limits | None) -> list[bytes]:
     """Return pieces, the small ones joined with those before them, after checking how many bytes they have.
 
     Raises:
-        ServiceError: 413 `answer_too_large`.
+        ServiceError: 413 `response_too_large`.
     """
     joined, size = [b""], 0
     for piece in pieces:
         size += len(piece)
         if limits is not None:
-            limits.check_answer(size)
+            limits.check_response(size)
         if len(joined[-1]) + len(piece) <= _JOINED_BYTES:
             joined[-1] += piece
         else:

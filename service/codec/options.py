@@ -33,8 +33,8 @@ class Options:
     Attributes:
         trace: how much of the run to record.
         capture: names of intermediate operands to return.
-        render: whether the answer is the picture with the predictions drawn on it.
-        outputs: whether the answer holds the elements of the outputs.
+        render: whether the response is the picture with the predictions drawn on it.
+        outputs: whether the response holds the elements of the outputs.
         task: values of the task's parameters by name, those that the request sets.
     """
 

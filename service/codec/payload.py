@@ -1,15 +1,15 @@
-"""Decodes request bodies and encodes answers, each in the format that headers and first bytes choose."""
+"""Decodes request bodies and encodes responses, each in the format that headers and first bytes choose."""
 
 import re
 from collections.abc import Sequence
 from time import perf_counter_ns
 
 from engine import Port
-from service.codec.answer import AnswerDocument
 from service.codec.decoded import Decoded
 from service.codec.format import Clock, RequestBody
-from service.codec.formats import ANSWER_FORMATS, find_format
+from service.codec.formats import RESPONSE_FORMATS, find_format
 from service.codec.media_type import parse_media_type
+from service.codec.response import ResponseDocument
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
@@ -50,52 +50,52 @@ def decode(
 
 
 def negotiate(accept: str | None, others: Sequence[str] = ()) -> str:
-    """Choose the media type of an answer (RFC 9110, section 12.5.1).
+    """Choose the media type of a response (RFC 9110, section 12.5.1).
 
     Args:
         accept: the `Accept` header; None or empty takes anything.
-        others: media types that are offered besides the formats of answers, after them.
+        others: media types that are offered besides the formats of responses, after them.
 
     Returns:
-        That of the highest quality among the formats of answers; the first of those that are equal.
+        That of the highest quality among the formats of responses; the first of those that are equal.
 
     Raises:
         ServiceError: 406 `not_acceptable`.
     """
     if accept is None or not accept.strip():
-        return next(iter(ANSWER_FORMATS))
+        return next(iter(RESPONSE_FORMATS))
     ranges = [_parse(item) for item in accept.lower().split(",")]
-    offered = [*ANSWER_FORMATS, *others]
+    offered = [*RESPONSE_FORMATS, *others]
     best = max(offered, key=lambda media_type: _quality(media_type, ranges))
     if _quality(best, ranges) > 0:
         return best
-    message = f"no answer fits Accept: {accept[:200]}; answers are {' or '.join(offered)}"
+    message = f"no response fits Accept: {accept[:200]}; responses are {' or '.join(offered)}"
     raise ServiceError(406, "not_acceptable", message, {"accept": accept[:200], "offered": offered})
 
 
 def encode(
-    answer: AnswerDocument,
+    response: ResponseDocument,
     media_type: str,
     received_ns: int,
     clock: Clock = perf_counter_ns,
     limits: Limits | None = None,
 ) -> Sequence[bytes | memoryview]:
-    """Serialise an answer and fill in the two times that are known only then.
+    """Serialise a response and fill in the two times that are known only then.
 
     Args:
-        answer: what `build_answer` gave.
+        response: what `build_response` gave.
         media_type: what `negotiate` chose.
         received_ns: `perf_counter_ns` of the moment when the request was complete.
         clock: for tests.
-        limits: how large the answer may be; None for any size.
+        limits: how large the response may be; None for any size.
 
     Returns:
         The body, in pieces.
 
     Raises:
-        ServiceError: 413 `answer_too_large`.
+        ServiceError: 413 `response_too_large`.
     """
-    return ANSWER_FORMATS[media_type].encode(answer, received_ns, clock, limits)
+    return RESPONSE_FORMATS[media_type].encode(response, received_ns, clock, limits)
 
 
 def _parse(item: str) -> tuple[str, float]:

@@ -160,11 +160,11 @@ def _models() -> Iterator[Finding]:
     except (ModelFilesError, KuiperError, OSError) as error:
         yield Finding("models", str(error), State.OPTIONAL, "kuiper serve --models DIR")
     except SettingsError:
-        return  # told already
+        return  # reported already
 
 
 def _processor() -> str:
-    """Return the name of the processor as Linux tells it, else its kind."""
+    """Return the name of the processor as Linux reports it, else its kind."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -42,7 +42,7 @@ def run(
             "-i",
             metavar="SHAPE",
             help="shape of an input, as 1,3,224,224, with ? for a dynamic dimension, 640? for one tried at "
-            "640, and :i64 for its type; repeat it for each input; by default what the source tells",
+            "640, and :i64 for its type; repeat it for each input; by default what the source states",
         ),
     ] = None,
     models: Annotated[Path, typer.Option(metavar="DIR", help="the folder of models")] = Path("models"),

@@ -1,4 +1,4 @@
-"""Runs a model on files through the server's own application, in this process: its answers are those of a server."""
+"""Runs a model on files through the server's own application, in this process: its responses are those of a server."""
 
 import glob
 from asyncio import Task, create_task
@@ -13,7 +13,7 @@ import numpy as np
 from engine import model_folders
 from engine.check import UNREADABLE
 from service.app import create_app
-from service.client import Answer, AsyncClient, ClientError
+from service.client import AsyncClient, ClientError, InferResponse
 from service.client.inputs import Inputs
 from service.commands.failure import CommandError
 from service.commands.opening import find_model
@@ -38,13 +38,13 @@ class Outcome:
 
     Attributes:
         file: the file.
-        answer: the answer; None where there is none.
+        response: the response; None where there is none.
         error: why there is none, or why it was not drawn; None where nothing is wrong.
         drawn: the picture that was written; None for none.
     """
 
     file: Path
-    answer: Answer | None
+    response: InferResponse | None
     error: str | None = None
     drawn: Path | None = None
 
@@ -117,13 +117,13 @@ class Inference:
                     yield await running.popleft()
 
     async def _outcome(self, client: AsyncClient, file: Path) -> Outcome:
-        answer: Answer | None = None
+        response: InferResponse | None = None
         try:
             inputs = _read(file)
-            answer = await client.predict(inputs, top_k=self._top_k, model=self._name)
-            return Outcome(file, answer, drawn=await self._draw(client, inputs, file))
+            response = await client.predict(inputs, top_k=self._top_k, model=self._name)
+            return Outcome(file, response, drawn=await self._draw(client, inputs, file))
         except (ClientError, CommandError, OSError, ValueError) as error:
-            return Outcome(file, answer, str(error))
+            return Outcome(file, response, str(error))
 
     async def _draw(self, client: AsyncClient, inputs: Inputs, file: Path) -> Path | None:
         if self._drawn is None or not isinstance(inputs, bytes):

@@ -19,11 +19,11 @@ def write_table(outcomes: Sequence[Outcome], target: IO[str] | None) -> None:
     """Write a line for each file: its best predictions, else the shapes of the outputs."""
     made = table("file", "item", "predictions", "ms", numbers=["item", "ms"])
     for outcome in outcomes:
-        answer = outcome.answer
-        if answer is None:
+        response = outcome.response
+        if response is None:
             made.add_row(path_text(outcome.file), "", f"error: {outcome.error}", "")
             continue
-        time = f"{answer.timing['total_ms']:.1f}"
+        time = f"{response.timing['total_ms']:.1f}"
         for place, text in enumerate(_items(outcome)):
             made.add_row(
                 *(
@@ -36,9 +36,9 @@ def write_table(outcomes: Sequence[Outcome], target: IO[str] | None) -> None:
             made.add_row("", "", f"not drawn: {outcome.error}", "")
     out = console(target)
     out.print(made)
-    done = sum(outcome.answer is not None for outcome in outcomes)
+    done = sum(outcome.response is not None for outcome in outcomes)
     if done < len(outcomes):
-        out.print(f"{done} of {len(outcomes)} files have an answer")
+        out.print(f"{done} of {len(outcomes)} files have a response")
 
 
 def write_json(outcomes: Sequence[Outcome], target: IO[str] | None) -> None:
@@ -66,14 +66,14 @@ def write_csv(outcomes: Sequence[Outcome], target: IO[str] | None) -> None:
 
 
 def _items(outcome: Outcome) -> Iterator[str]:
-    answer = outcome.answer
-    if answer is None:
+    response = outcome.response
+    if response is None:
         return
-    if not answer.predictions:
+    if not response.predictions:
         yield ", ".join(
-            f"{name}: {shape_text(array.shape)} {array.dtype}" for name, array in answer.outputs.items()
+            f"{name}: {shape_text(array.shape)} {array.dtype}" for name, array in response.outputs.items()
         )
-    for item in answer.predictions:
+    for item in response.predictions:
         more = f" and {len(item) - _LISTED} more" if len(item) > _LISTED else ""
         yield (", ".join(map(_summary, item[:_LISTED])) or "nothing") + more
 
@@ -94,17 +94,17 @@ def _summary(prediction: Mapping[str, Any]) -> str:
 
 def _describe(outcome: Outcome) -> dict[str, Any]:
     described: dict[str, Any] = {"file": path_text(outcome.file)}
-    if outcome.answer is not None:
-        described |= outcome.answer.fields
+    if outcome.response is not None:
+        described |= outcome.response.fields
     if outcome.drawn is not None:
         described["drawn"] = path_text(outcome.drawn)
     return described if outcome.error is None else described | {"error": outcome.error}
 
 
 def _rows(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    if outcome.answer is None or outcome.error is not None:
+    if outcome.response is None or outcome.error is not None:
         yield {"file": path_text(outcome.file), "error": outcome.error}
-    for item, predictions in enumerate(outcome.answer.predictions if outcome.answer is not None else ()):
+    for item, predictions in enumerate(outcome.response.predictions if outcome.response is not None else ()):
         for rank, prediction in enumerate(predictions):
             plain = {
                 name: orjson.dumps(value).decode() if isinstance(value, list | dict) else value

@@ -112,7 +112,7 @@ def run_inputs(graph: RuntimeGraph, file: Path | None, shapes: Sequence[str] | N
         shapes: shapes of random inputs, as texts; none for those that the model declares.
 
     Raises:
-        CommandUsageError: a shape is none, or no shape can be told.
+        CommandUsageError: a shape is none, or no shape is known.
         CommandError: the file cannot be read.
         InputError, ServiceError: it does not fit the model.
     """
@@ -136,7 +136,7 @@ def random_inputs(graph: RuntimeGraph, shapes: Sequence[tuple[int, ...]]) -> Run
     """Return random inputs of these shapes, the same each time; of those that the model declares, where none are given.
 
     Raises:
-        CommandUsageError: no shape can be told.
+        CommandUsageError: no shape is known.
         InputError: there are more or fewer shapes than inputs.
     """
     choice = choose_shapes(graph.inputs, shapes, graph.param_path)
@@ -182,7 +182,7 @@ def _as_declared(graph: RuntimeGraph, arrays: list[Array], file: Path) -> list[A
         ServiceError: one is of another kind, or holds a number too large.
     """
     if len(arrays) != len(graph.inputs):
-        return arrays  # the run tells how many there are to be
+        return arrays  # the run shows how many there are to be
     return [
         convert(array, PNNX_COMPUTE[port.dtype], f"{file}, for input {port.operand!r},")
         if port.dtype

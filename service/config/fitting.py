@@ -1,4 +1,4 @@
-"""Fits the settings that bound memory to the memory there is, and tells what was taken from where."""
+"""Fits the settings that bound memory to the memory there is, and reports what was taken from where."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ _LIMIT_SHARES: Final = {
     "json_bytes": Fraction(1, 64),  # up to 24 bytes each, once parsed
     "image_pixels": Fraction(1, 16),  # three bytes each, once decoded
     "tensor_elements": Fraction(1, 64),  # eight bytes each
-    "answer_bytes": Fraction(1, 16),  # its arrays take as much again
+    "response_bytes": Fraction(1, 16),  # its arrays take as much again
 }
 """The same of the bounds that are no settings."""
 _RUNS: Final = Fraction(3, 4)

@@ -17,7 +17,7 @@ class Limits:
         image_pixels: pixels (width x height) of all images of a request in total; those of formats that take more
             memory to decode count several times.
         tensor_elements: elements of each input.
-        answer_bytes: bytes of an answer, and of the arrays that it is made of.
+        response_bytes: bytes of a response, and of the arrays that it is made of.
         decode_seconds: seconds of the processor that decoding a large body may take.
     """
 
@@ -25,7 +25,7 @@ class Limits:
     json_bytes: int = 16 << 20
     image_pixels: int = 64 << 20
     tensor_elements: int = 16 << 20
-    answer_bytes: int = 128 << 20
+    response_bytes: int = 128 << 20
     decode_seconds: float = 10.0
 
     def check_body(self, size: int) -> None:
@@ -42,23 +42,23 @@ class Limits:
             )
             raise ServiceError(413, "body_too_large", message, {"limit": self.json_bytes, "unit": "bytes"})
 
-    def check_answer(self, size: int) -> None:
-        """Raise 413 `answer_too_large` if an answer of `size` bytes or more is too large."""
-        if size > self.answer_bytes:
-            message = f"the answer has {size} bytes or more; at most {self.answer_bytes} are sent"
+    def check_response(self, size: int) -> None:
+        """Raise 413 `response_too_large` if a response of `size` bytes or more is too large."""
+        if size > self.response_bytes:
+            message = f"the response has {size} bytes or more; at most {self.response_bytes} are sent"
             raise ServiceError(
-                413, "answer_too_large", message, {"limit": self.answer_bytes, "unit": "bytes"}
+                413, "response_too_large", message, {"limit": self.response_bytes, "unit": "bytes"}
             )
 
     def check_text(self, size: int) -> None:
-        """Raise 413 `answer_too_large` if an answer is too large that will have about `size` bytes as JSON."""
-        if size > self.answer_bytes:
+        """Raise 413 `response_too_large` if a response is too large that will have about `size` bytes as JSON."""
+        if size > self.response_bytes:
             message = (
-                f"the answer would have about {size} bytes as JSON; at most {self.answer_bytes} are sent: "
+                f"the response would have about {size} bytes as JSON; at most {self.response_bytes} are sent: "
                 "ask for fewer operands or rows, or for application/x-npz"
             )
             raise ServiceError(
-                413, "answer_too_large", message, {"limit": self.answer_bytes, "unit": "bytes"}
+                413, "response_too_large", message, {"limit": self.response_bytes, "unit": "bytes"}
             )
 
     def check_shape(self, shape: Sequence[int], place: str) -> None:

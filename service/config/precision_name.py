@@ -1,4 +1,4 @@
-"""Precisions by the names that settings, `model.toml` and answers have for them."""
+"""Precisions by the names that settings, `model.toml` and responses have for them."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The answer of `GET /settings`."""
+"""The response of `GET /settings`."""
 
 from pydantic import BaseModel, Field
 

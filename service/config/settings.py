@@ -277,13 +277,13 @@ class Settings(SourcedSettings):
             json_bytes=max(self._limits.json_bytes, self.max_body_bytes // 4),
             image_pixels=max(self._limits.image_pixels, self.max_body_bytes),
             tensor_elements=max(self._limits.tensor_elements, self.max_body_bytes // 4),
-            answer_bytes=max(self._limits.answer_bytes, self.max_body_bytes),
+            response_bytes=max(self._limits.response_bytes, self.max_body_bytes),
         )
 
     @property
     def unsent_bytes(self) -> int:
         """Maximum bytes of responses that clients have yet to read: room for the largest one at least."""
-        return max(self.max_buffered_bytes, self.limits.answer_bytes)
+        return max(self.max_buffered_bytes, self.limits.response_bytes)
 
     def with_limits(self, limits: Limits, changes: Mapping[str, Any]) -> Self:
         """Return settings with other values, and with bounds that fit the memory.

@@ -70,7 +70,7 @@ def reads_characters(task: Any) -> bool:
     """Return whether the labels of a task are characters; false where there is no such task, or it cannot be used."""
     if not isinstance(task, str):
         return False
-    with suppress(ValueError):  # the check of the whole configuration tells why
+    with suppress(ValueError):  # the check of the whole configuration says why
         find_task(task)
     return TASK_KEYS.get(task, TaskKeys()).labels_are_characters
 

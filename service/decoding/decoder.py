@@ -104,7 +104,7 @@ class _DecoderProcess:
             raise
         _be_modest(self._process.pid)
         self.requests = cast("BinaryIO", self._process.stdin)
-        self.answers = cast("BinaryIO", self._process.stdout)
+        self.responses = cast("BinaryIO", self._process.stdout)
 
     @property
     def has_ended(self) -> bool:
@@ -125,7 +125,7 @@ class _DecoderProcess:
         """End it, and return when it has ended."""
         self.kill()
         self._process.wait()
-        for pipe in (self.requests, self.answers):
+        for pipe in (self.requests, self.responses):
             with suppress(OSError):
                 pipe.close()
         os.close(self.file)
@@ -151,15 +151,15 @@ class _DecoderProcess:
             "bytes": task.memory + SPARE_BYTES,
         }
         write_frame(self.requests, head, task.data)
-        answer, result = read_frame(self.answers, _GROWTH * len(task.data) + MAX_OBJECT)
+        response, result = read_frame(self.responses, _GROWTH * len(task.data) + MAX_OBJECT)
         # what decodes hostile bytes may have come under their control: nothing that it says is trusted
-        if answer.get("number") != number:
-            raise ValueError("the answer is that of another body")
-        if answer.get("is_out_of_memory") is True:
+        if response.get("number") != number:
+            raise ValueError("the response is that of another body")
+        if response.get("is_out_of_memory") is True:
             return MemoryError()
-        if "problem" in answer:
-            return _refusal(answer["problem"])
-        arrays = shared_file.read(self.file, task.room, answer.get("arrays"))
+        if "problem" in response:
+            return _refusal(response["problem"])
+        arrays = shared_file.read(self.file, task.room, response.get("arrays"))
         os.ftruncate(self.file, 0)  # its memory is free
         decoded = orjson.loads(result)
         if not task.accepts(decoded, arrays):
@@ -272,9 +272,9 @@ class Decoder:
                 is_too_long = alarm.has_rung or process.is_out_of_time()
                 raise self._discarded(_too_long(what, seconds) if is_too_long else _failed()) from error
             except BaseException:
-                self._discard()  # an answer that nobody has read would be taken for the next one
+                self._discard()  # a response that nobody has read would be taken for the next one
                 raise
-            if alarm.has_rung:  # just after the last answer
+            if alarm.has_rung:  # just after the last response
                 self._discard()
             self._end_when_idle()
         if not isinstance(results, list):
@@ -306,7 +306,7 @@ class Decoder:
         try:
             self._process = process = _DecoderProcess(self._command or COMMAND)
             with _Alarm(process, START_SECONDS):
-                read_frame(process.answers, 0)
+                read_frame(process.responses, 0)
         except (EOFError, OSError, ValueError) as error:
             self._discard_stopped()
             raise self._discarded(_failed()) from error

@@ -1,7 +1,7 @@
 """A decoder process: `python -m service.decoding.process DESCRIPTOR`.
 
 It reads messages from its standard input and answers each on its standard output; see `frames.py`. A request names the
-function that reads the body; an answer is what that returned, with its arrays in the shared file, or what is wrong.
+function that reads the body; a response is what that returned, with its arrays in the shared file, or what is wrong.
 What decodes hostile bytes may use as much memory and time as they can need, and open or write nothing; it ends when the
 server does.
 """
@@ -37,20 +37,20 @@ class _Request:
 
 def main() -> NoReturn:
     """Answer requests until there are no more."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print must not get among the answers
+    responses = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print must not get among the responses
     be_modest()
-    write_frame(answers, {})
+    write_frame(responses, {})
     requests: SimpleQueue[_Request] = SimpleQueue()
     Thread(target=_receive, args=(sys.stdin.buffer, requests.put), daemon=True).start()
     descriptor = int(sys.argv[1])
     while True:
         request = requests.get()
-        answer(request.head, request.data, descriptor, answers)
+        respond(request.head, request.data, descriptor, responses)
         del request  # its bytes, while the next one comes
 
 
-def answer(head: dict[str, Any], data: bytes, descriptor: int, answers: BinaryIO) -> None:
+def respond(head: dict[str, Any], data: bytes, descriptor: int, responses: BinaryIO) -> None:
     """Decode a body, and write the result; or else `problem`, or that there is too little memory."""
     number, room = head["number"], head["room"]
     module, name = head["function"]
@@ -60,12 +60,12 @@ def answer(head: dict[str, Any], data: bytes, descriptor: int, answers: BinaryIO
         result, arrays = read(data, head["arguments"])
         places = shared_file.write(descriptor, room, arrays)
     except MemoryError:
-        write_frame(answers, {"number": number, "is_out_of_memory": True})
+        write_frame(responses, {"number": number, "is_out_of_memory": True})
     except ServiceError as error:
         problem = [error.status, error.code, error.message, error.details]
-        write_frame(answers, {"number": number, "problem": problem})
+        write_frame(responses, {"number": number, "problem": problem})
     else:
-        write_frame(answers, {"number": number, "arrays": places}, orjson.dumps(result))
+        write_frame(responses, {"number": number, "arrays": places}, orjson.dumps(result))
 
 
 def be_modest() -> None:

@@ -31,7 +31,7 @@ class Refusing(Protocol):
 
 
 def describe_access(schema: dict[str, Any], access: Access, origins: Refusing) -> None:
-    """Add to each operation of a description the answers that are given before its route is called.
+    """Add to each operation of a description the responses that are given before its route is called.
 
     Args:
         schema: the description.

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from service.codec import FORMATS, AnswerFormat
+from service.codec import FORMATS, ResponseFormat
 from service.codec.format import BINARY_SCHEMA
 from service.codec.options import OPTIONS_SCHEMA
 from service.description.access import Refusing, describe_access
@@ -16,13 +16,13 @@ from service.description.predictions import describe_parameters, describe_predic
 from service.http.access import Access
 from service.infer.rendering import PNG_TYPE
 from service.repository.repository import ModelRepository
-from service.schemas import ERROR_CONTENT, ErrorBody, InferAnswer
+from service.schemas import ERROR_CONTENT, ErrorBody, InferenceResponse
 from service.services import services_of
 
 DESCRIPTION = """Serves PNNX models and shows what every layer did.
 
-Every answer carries `X-Request-ID`: the id that the client sent, or a new one. Every error looks like this:
-`{"error": "one sentence", "code": "machine_readable", "details": {…}}`. So do the answers to requests that cannot be
+Every response carries `X-Request-ID`: the id that the client sent, or a new one. Every error looks like this:
+`{"error": "one sentence", "code": "machine_readable", "details": {…}}`. So do the responses to requests that cannot be
 read: 400 if the HTTP is malformed, 408 if the head takes too long to arrive, 431 if it is too large."""
 
 MODEL_DESCRIPTION = "name of the model; optional if only one is served"
@@ -43,10 +43,10 @@ _END_OF_TITLE = re.compile(r"[:;.,](?:\s|$)")
 _ERRORS = {
     400: "The body does not match its content type.",
     404: "There is no such model.",
-    406: "The answer is JSON or npz, and the request accepts neither.",
+    406: "The response is JSON or npz, and the request accepts neither.",
     408: "The body took too long to arrive.",
     409: "What the server has of the model contradicts itself, or its files have changed since it was loaded.",
-    413: "The body, an image, a tensor or the answer exceeds a limit of the server.",
+    413: "The body, an image, a tensor or the response exceeds a limit of the server.",
     415: "The content type of the body is not supported.",
     422: "The request does not fit the model, or a parameter has an invalid value.",
     500: "The server failed; its log gives the reason under the id of the request.",
@@ -61,7 +61,7 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 INFER_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {"model": InferAnswer},
+    200: {"model": InferenceResponse},
     **error_responses(400, 404, 406, 408, 413, 415, 422, 500, 503, 504),
 }
 
@@ -131,7 +131,7 @@ def _describe_titles(schema: dict[str, Any]) -> None:
 
 
 def _describe_payloads(schema: dict[str, Any], examples: Examples) -> None:
-    """Add the media types that `/infer` accepts and answers to a description."""
+    """Add the media types that `/infer` accepts and returns to a description."""
     operation = schema["paths"]["/infer"]["post"]
     taken: dict[str, Any] = {}
     answered = operation["responses"]["200"]["content"]
@@ -140,8 +140,8 @@ def _describe_payloads(schema: dict[str, Any], examples: Examples) -> None:
             taken[media_type] = {"schema": known.schema()}
             if media_type in examples:
                 taken[media_type]["examples"] = examples[media_type]
-            if isinstance(known, AnswerFormat):
-                answered.setdefault(media_type, {"schema": known.answer_schema()})
+            if isinstance(known, ResponseFormat):
+                answered.setdefault(media_type, {"schema": known.response_schema()})
     answered[PNG_TYPE] = {
         "schema": {**BINARY_SCHEMA, "description": "the picture with predictions drawn on it"}
     }

@@ -1,4 +1,4 @@
-"""Describes predictions, each task's part of an answer, for OpenAPI."""
+"""Describes predictions, each task's part of a response, for OpenAPI."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def describe_predictions(schema: dict[str, Any]) -> None:
     schema["components"]["schemas"] = dict(sorted(schemas.items()))
     one = references[0] if len(references) == 1 else {"anyOf": references}
     predictions = {"type": "array", "items": {"type": "array", "items": one}}
-    schemas["InferAnswer"]["properties"]["predictions"]["anyOf"][0] = predictions
+    schemas["InferenceResponse"]["properties"]["predictions"]["anyOf"][0] = predictions
 
 
 def describe_parameters(schema: dict[str, Any]) -> None:

@@ -45,8 +45,8 @@ def export(
             that makes one, as `package.module:function` or `file.py:Class`.
         folder: the model's folder; by default the one in `models` that has the source's name.
         inputs: shape and type of each input, as `1,3,224,224`, `?,3,640?,640?` or `1,128:i64`; by default those that
-            the source tells, whose dynamic dimensions become fixed where the model cannot be exported with them.
-        task: the model's task; by default what can be told from the rest.
+            the source states, whose dynamic dimensions become fixed where the model cannot be exported with them.
+        task: the model's task; by default inferred from the rest.
         labels: a file with one label per line, or `imagenet` or `coco`.
         preset: how pictures are prepared; one of `PRESETS`.
         tokenizer: a `tokenizer.json`, for a model that takes text.

@@ -1,4 +1,4 @@
-"""Writes `model.toml`: what can be told of a model from its graph, its outputs, and what the user said."""
+"""Writes `model.toml`: what is known of a model from its graph, its outputs, and what the user said."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,7 +53,7 @@ def describe(
         lines += ["", "[image]", *_image(picture, preset)]
     elif picture is not None:
         notes.append(
-            "it seems to take pictures; --preset tells how they are prepared, so that clients can send them"
+            "it seems to take pictures; --preset says how they are prepared, so that clients can send them"
         )
     if tokenizer is not None:
         (folder / TOKENIZER).write_bytes(tokenizer.read_bytes())
@@ -97,7 +97,7 @@ def _task(
 def _table(
     task: str, labels: Sequence[str], outputs: Sequence[Array], tokenizer: Path | None
 ) -> dict[str, Value]:
-    """Return keys of the task's table, as far as an example of the outputs tells them."""
+    """Return keys of the task's table, as far as an example of the outputs shows them."""
     if task.endswith("classification"):
         return {"softmax": not _are_probabilities(outputs[0])}
     if task == "text-embedding" and tokenizer is not None and outputs[0].ndim != 2:
@@ -138,7 +138,7 @@ def _image(spec: InputSpec, preset: Preset) -> list[str]:
 
 
 def _reading(output: Array, characters: int) -> dict[str, Value]:
-    """Return the keys of `[ocr]`, as an output (batch, steps, characters) tells them."""
+    """Return the keys of `[ocr]`, as an output (batch, steps, characters) shows them."""
     if output.ndim != 3:
         return {}
     has_space = output.shape[2] == characters + 2

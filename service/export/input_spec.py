@@ -27,7 +27,7 @@ class InputSpec:
     Attributes:
         shape: the sizes that the model is exported with.
         is_open: for each size, whether requests may have another one.
-        dtype: PNNX's name of the type of its elements; empty for the source's, or for f32 where that tells none.
+        dtype: PNNX's name of the type of its elements; empty for the source's, or for f32 where that states none.
         name: the input's name in the source, empty where it has none.
     """
 

@@ -15,7 +15,7 @@ class Preset:
         text: what it is, for people.
         image: keys of `[image]`, without the size.
         labels: name of a list of classes, for a model with as many; None for none.
-        task: the task of such models where nothing else tells.
+        task: the task of such models where nothing else does.
     """
 
     text: str

@@ -98,14 +98,14 @@ def _load(folder: Path, architecture: str, title: str) -> Any:
     try:
         with _quiet(transformers):
             # attention as products and a softmax, whose masks are numbers: the exporter and the kernels know that best
-            model, told = made.from_pretrained(
+            model, report = made.from_pretrained(
                 folder, local_files_only=True, attn_implementation="eager", output_loading_info=True
             )
     except Exception as error:  # of the file system, of safetensors, of the configuration
         raise ExportError(f"{title} cannot be loaded: {said_by(error)}") from error
     # without a head, nothing uses a pooler that has weights
     missing = sorted(
-        name for name in told["missing_keys"] if _HEAD.search(architecture) or "pooler." not in name
+        name for name in report["missing_keys"] if _HEAD.search(architecture) or "pooler." not in name
     )
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""

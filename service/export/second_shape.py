@@ -29,7 +29,7 @@ _LENGTH_SECOND: tuple[Change, ...] = (
 )
 """Ways to change sizes for the exporter, the most telling first: those of height and width are to differ.
 
-A change that a stride divides away tells nothing: of 16,000 samples and of 16,032, a stride of 320 makes as many.
+A change that a stride divides away shows nothing: of 16,000 samples and of 16,032, a stride of 320 makes as many.
 """
 _SMALLER: tuple[Change, ...] = (
     lambda size, place: int(size * 0.61) - 4 * place | 1,

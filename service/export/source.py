@@ -30,7 +30,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a source tells of its model besides its graph; what the user of an export says comes before it.
+    """What a source says of its model besides its graph; what the user of an export says comes before it.
 
     Attributes:
         task: name of its task; None where the source does not tell.
@@ -39,7 +39,7 @@ class Known:
         table: keys of the task's own table in `model.toml`.
         tokenizer: the `tokenizer.json` of a model that takes text; None where there is none.
         max_length: most tokens of a text; None where the source does not tell.
-        notes: what the source tells that `model.toml` cannot say, a sentence each.
+        notes: what the source says that `model.toml` cannot, a sentence each.
     """
 
     task: str | None = None
@@ -57,7 +57,7 @@ class Source(ABC):
     Attributes:
         title: what it is, for people: the file's name and its kind.
         runtime: what runs it: `PyTorch` or `onnxruntime`.
-        known: what else it tells of the model.
+        known: what else it says of the model.
     """
 
     title: str
@@ -127,7 +127,7 @@ def check_count(given: Sequence[InputSpec], names: Sequence[str], title: str) ->
 def named_specs(given: Sequence[InputSpec], declared: Sequence[InputSpec], title: str) -> list[InputSpec]:
     """Return shapes that the user gave with the names and types of a source's inputs.
 
-    A type that neither tells is that of whole numbers for names as `input_ids` and `attention_mask`.
+    A type that neither states is that of whole numbers for names as `input_ids` and `attention_mask`.
 
     Args:
         given: shapes as the user gave them, with types where those were given.

@@ -16,8 +16,8 @@ def text_table(tokenizer: Path, max_length: int | None) -> Iterator[str]:
         tokenizer: the `tokenizer.json`; the files beside it tell the longest text.
         max_length: most tokens that the model itself takes; None where that is not known.
     """
-    told = [length for length in (max_length, _length(tokenizer.parent)) if length is not None]
-    length = min(told, default=_USUAL_LENGTH)
+    stated = [length for length in (max_length, _length(tokenizer.parent)) if length is not None]
+    length = min(stated, default=_USUAL_LENGTH)
     yield from ("", "[text]", f'tokenizer = "{TOKENIZER}"', f"max_length = {length}")
 
 

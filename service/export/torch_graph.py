@@ -189,7 +189,7 @@ def own_line(text: str) -> str:
 
 
 def said_by(error: BaseException) -> str:
-    """Return what an error says in one line, with the line of the model at fault where a traceback tells."""
+    """Return what an error says in one line, with the line of the model at fault where a traceback shows it."""
     text = str(error).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = next(

@@ -48,8 +48,8 @@ class TorchScriptSource(Source):
     def inputs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
         """Return the inputs as given, else those of Ultralytics' table, with their names."""
         names = input_names(self._module)
-        told = specs_of(self._config, names[0]) if self._config and len(names) == 1 else []
-        return named_specs(given or told, [InputSpec((), (), "", name) for name in names], self.title)
+        stated = specs_of(self._config, names[0]) if self._config and len(names) == 1 else []
+        return named_specs(given or stated, [InputSpec((), (), "", name) for name in names], self.title)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the outputs of the module."""
@@ -86,9 +86,9 @@ class ModuleSource(Source):
     Args:
         title: what it is, for people.
         module: the module.
-        specs: its inputs as far as its origin tells them; none where it does not.
+        specs: its inputs as far as its origin states them; none where it does not.
         traced: the module that is traced, where that is another spelling of the same.
-        known: what else its origin tells.
+        known: what else its origin states.
     """
 
     runtime = "PyTorch"
@@ -109,7 +109,7 @@ class ModuleSource(Source):
         self._traced: Any = None
 
     def inputs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
-        """Return the inputs as given, else those that the module's origin tells; names are those of `forward`."""
+        """Return the inputs as given, else those that the module's origin states; names are those of `forward`."""
         if self._specs:
             return named_specs(given, self._specs, self.title) if given else list(self._specs)
         if not given:

@@ -106,7 +106,7 @@ def has_last_bit(bits: Any) -> Any:
     """Return of which numbers of float32, given as int32 of numpy or PyTorch, the last bit may be flipped.
 
     Zeros and tiny numbers have none: they might become denormal, with which processors compute slowly. Flipping does
-    not change the exponent, which tells.
+    not change the exponent, which decides.
     """
     exponent = (bits >> 23) & 255
     return (exponent > _TINY) & (exponent < _NOT_FINITE)

@@ -31,7 +31,7 @@ def read_config(text: str) -> Mapping[str, Any]:
 
 
 def known_of(config: Mapping[str, Any]) -> Known:
-    """Return what a table tells of a model."""
+    """Return what a table says of a model."""
     task, names = config["task"], config["names"]
     labels = list(names.values()) if isinstance(names, dict) else names
     known = Known(

@@ -14,7 +14,7 @@ class Wishes:
     """What the user says of a model.
 
     Attributes:
-        task: name of its task; None for what can be told.
+        task: name of its task; None for what can be inferred.
         labels: a file with one label per line, or `imagenet` or `coco`; None for those of the preset.
         preset: name of a preset; None for none.
         tokenizer: a `tokenizer.json`, for a model that takes text; None for none.

@@ -11,7 +11,7 @@ from service.tagged_document import TaggedDocument
 _MOST_BYTES = 16 << 20
 """Most bytes of all documents that are kept."""
 _MOST_DOCUMENTS = 256
-"""Most documents, however short they are: what tells them apart takes memory, too."""
+"""Most documents, however short they are: what distinguishes them takes memory, too."""
 
 _Key: TypeAlias = tuple[ref[object], Hashable]
 

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from service.config.limits import too_large
 from service.config.override import parse_load_parameters
 from service.errors import ServiceError
-from service.grpc.front import Answer, Front, Incoming
+from service.grpc.front import Front, Incoming, UnaryHandler
 from service.grpc.infer_request import parameters_of
 from service.grpc.messages import message_class
 from service.grpc.wire import malformed
@@ -30,17 +30,17 @@ TRACE_PATH, LOG_PATH = "/v2/trace/setting", "/v2/logging"
 """The paths over HTTP of the two calls that may change the server."""
 
 
-def plain_answer(name: str, make: Callable[[Any, Incoming], Awaitable[dict[str, Any]]]) -> Answer:
-    """Return what answers a call by the fields of its answer.
+def plain_response(name: str, make: Callable[[Any, Incoming], Awaitable[dict[str, Any]]]) -> UnaryHandler:
+    """Return what answers a call by the fields of its response.
 
     Args:
         name: the call, whose messages are `inference.{name}Request` and `…Response`.
-        make: returns the fields of the answer, from the request; what the answer has no field for is left out.
+        make: returns the fields of the response, from the request; what the response has no field for is left out.
     """
     request_class = message_class(f"inference.{name}Request")
     response_class = message_class(f"inference.{name}Response")
 
-    async def answer(incoming: Incoming) -> bytes:
+    async def respond(incoming: Incoming) -> bytes:
         if len(incoming.data) > _MOST_BYTES:
             raise too_large("body_too_large", "the message", len(incoming.data), _MOST_BYTES, "bytes")
         try:
@@ -51,11 +51,11 @@ def plain_answer(name: str, make: Callable[[Any, Incoming], Awaitable[dict[str, 
         written: bytes = ParseDict(made, response_class(), ignore_unknown_fields=True).SerializeToString()
         return written
 
-    return answer
+    return respond
 
 
 class PlainCalls:
-    """Answers the calls that do not run a model; a method for each, from request and call to the answer's fields.
+    """Answers the calls that do not run a model; a method for each, from request and call to the response's fields.
 
     Args:
         front: admits calls; its services are what the calls are about.

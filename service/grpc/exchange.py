@@ -1,4 +1,4 @@
-"""One inference request by gRPC: its message is decoded to the inputs of a graph, the run encoded to an answer."""
+"""One inference request by gRPC: its message is decoded to the inputs of a graph, the run encoded to a response."""
 
 import orjson
 
@@ -22,7 +22,7 @@ _NOTHING = memoryview(b"")
 
 
 class GrpcExchange:
-    """An inference request by gRPC and its answer.
+    """An inference request by gRPC and its response.
 
     `decode` is called first, then `encode`, by one thread at a time.
 
@@ -64,28 +64,28 @@ class GrpcExchange:
         return Decoded(inputs, Options(trace=self.parameters.trace or TraceLevel.OFF, capture=()))
 
     def encode(self, outcome: RunOutcome) -> bytes:
-        """Return the answer, a `ModelInferResponse`.
+        """Return the response, a `ModelInferResponse`.
 
         Raises:
             ServiceError: 400 if the run lacks an output that was asked for, or the protocol cannot express one; 413
-                `answer_too_large`.
+                `response_too_large`.
         """
         outputs, trace = outcome.result.outputs, outcome.result.trace
         shown = trace if self.parameters.trace else None
         if shown is None:
-            answer = self._form.answer(self._id, outputs)
-            if answer is not None:
-                return answer
+            response = self._form.respond(self._id, outputs)
+            if response is not None:
+                return response
         requested = self._form.request.outputs
         selected = select_outputs(requested, outputs, self._model.graph.outputs, binary=True)
-        self._limits.check_answer(sum(output.array.nbytes for output in selected))
+        self._limits.check_response(sum(output.array.nbytes for output in selected))
         written = [write_output(output, self._model.config.labels) for output in selected]
         head = self._head([described for described, _ in written], shown)
         buffers = [buffer or b"" for _, buffer in written]
         if shown is None and not any(output.requested.classes for output in selected):
             arrays = [output.array for output in selected]
             if [len(buffer) for buffer in buffers] == [array.nbytes for array in arrays]:
-                self._form.remember_answer(outputs, arrays, head)
+                self._form.remember_response(outputs, arrays, head)
         pieces: list[bytes | memoryview] = [head, id_field(self._id)]
         for buffer in buffers:
             pieces += prefix(RAW, len(buffer)), buffer
@@ -108,12 +108,12 @@ class GrpcExchange:
         return inputs
 
     def _head(self, outputs: list[dict[str, object]], trace: RunTrace | None) -> bytes:
-        """Return the answer without its id and the raw contents."""
-        answer = ModelInferResponse(model_name=self._model.name, model_version=self._model.version)
+        """Return the response without its id and the raw contents."""
+        response = ModelInferResponse(model_name=self._model.name, model_version=self._model.version)
         for output in outputs:
-            answer.outputs.add(name=output["name"], datatype=output["datatype"], shape=output["shape"])
+            response.outputs.add(name=output["name"], datatype=output["datatype"], shape=output["shape"])
         if trace is not None:
             text = orjson.dumps(describe_trace(trace), option=orjson.OPT_SERIALIZE_NUMPY)
-            answer.parameters["trace"].string_param = text.decode()
-        head: bytes = answer.SerializeToString()
+            response.parameters["trace"].string_param = text.decode()
+        head: bytes = response.SerializeToString()
         return head

@@ -14,7 +14,7 @@ from engine import InputError, LayerError
 from service.context import REQUEST_ID_HEADER, RequestContext, choose_request_id
 from service.errors import ServiceError, engine_error, out_of_memory
 from service.grpc.status import CANCELLED, OK, code_of, details_of, metadata_of
-from service.grpc.unread_answers import SMALL_BYTES, UnreadAnswers
+from service.grpc.unread_responses import SMALL_BYTES, UnreadResponses
 from service.grpc.wire import malformed
 from service.http.access import Access
 from service.http.body_budget import BodyBudget, Reservation
@@ -37,7 +37,7 @@ class Method:
 
     Attributes:
         path: its service and name, as `/inference.GRPCInferenceService/ModelInfer`.
-        http_method: method of the same call over HTTP, which tells what key it needs.
+        http_method: method of the same call over HTTP, which decides what key it needs.
         http_path: its path over HTTP.
         is_polled: whether it is answered while the server drains, and to everybody at any rate.
     """
@@ -63,7 +63,7 @@ class Incoming:
     data: bytes
 
 
-Answer = Callable[[Incoming], Awaitable[bytes]]
+UnaryHandler = Callable[[Incoming], Awaitable[bytes]]
 """Returns the message that answers a call; raises ServiceError."""
 
 Run = Callable[[Rpc, RequestContext], Awaitable[bytes]]
@@ -80,7 +80,7 @@ class Front:
 
     Attributes:
         services: the parts of the server.
-        unread: the answers that clients have not read yet.
+        unread: the responses that clients have not read yet.
         spans: makes the spans of calls; None where the settings ask for none.
     """
 
@@ -88,18 +88,18 @@ class Front:
         self.services = services
         self._access = access
         self._budget = budget
-        self.unread = UnreadAnswers(services.settings.unsent_bytes)
+        self.unread = UnreadResponses(services.settings.unsent_bytes)
         self.spans = services.telemetry.spans
 
-    async def handle(self, method: Method, answer: Answer, rpc: Rpc) -> bytes:
-        """Return the answer to a call with one message, or end it with an error.
+    async def handle(self, method: Method, response: UnaryHandler, rpc: Rpc) -> bytes:
+        """Return the response to a call with one message, or end it with an error.
 
         Args:
             method: which call it is.
-            answer: makes the answer.
+            response: makes the response.
             rpc: the call, its message not read yet.
         """
-        return await self.run(method, partial(self._answer, method, answer), rpc)
+        return await self.run(method, partial(self._respond, method, response), rpc)
 
     async def run(self, method: Method, run: Run, rpc: Rpc) -> bytes:
         """Return the last message that answers a call, or end it with an error; record it.
@@ -165,7 +165,9 @@ class Front:
         """Return the part of the budget that a message of a call gets; nothing is reserved yet."""
         return Reservation(self._budget, None, context)
 
-    async def _answer(self, method: Method, answer: Answer, rpc: Rpc, context: RequestContext) -> bytes:
+    async def _respond(
+        self, method: Method, response: UnaryHandler, rpc: Rpc, context: RequestContext
+    ) -> bytes:
         self.admit(method, context)
         lifecycle = self.services.lifecycle
         reservation = self.reserve(context)
@@ -174,7 +176,7 @@ class Front:
         try:
             data = await self._receive(rpc)
             reservation.expect(len(data))
-            answered = await answer(Incoming(rpc, context, data))
+            answered = await response(Incoming(rpc, context, data))
             if len(answered) > SMALL_BYTES:
                 self.unread.add_until_done(context.client, len(answered), rpc)
             rpc.set_trailing_metadata(((_ID_KEY, context.request_id),))
@@ -238,7 +240,7 @@ def explain(error: Exception, own_id: str) -> ServiceError:
     """Return the error for the client; faults of the server are logged.
 
     Raises:
-        Exception: the error itself, where gRPC has been told of the end of the call already.
+        Exception: the error itself, where gRPC knows of the end of the call already.
     """
     if isinstance(error, grpc.aio.AbortError):
         raise error

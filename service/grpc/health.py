@@ -57,7 +57,7 @@ class Health:
         return self._status(service)
 
     async def watch(self, incoming: Incoming) -> bytes:
-        """Send whether a service accepts requests, now and whenever that changes; return the last answer.
+        """Send whether a service accepts requests, now and whenever that changes; return the last response.
 
         The server's shutdown ends the call.
 

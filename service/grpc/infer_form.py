@@ -1,7 +1,7 @@
 """What a request says besides its tensors, and what is remembered of it.
 
 Clients send the same names, datatypes and shapes with each request, and other numbers behind them. Once such a request
-has been answered in the usual way, it is known which arrays the next one has, and how its answer begins.
+has been answered in the usual way, it is known which arrays the next one has, and how its response begins.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from service.v2.request import InferRequest
 
 ID, RAW = 3, 6
 """Numbers of fields of a `ModelInferResponse`."""
-_MOST_ANSWERS = 16
+_MOST_RESPONSES = 16
 """Answers, by the shapes of the outputs, that are remembered of each form."""
 _CONVERTED = frozenset({BOOL, BF16, BYTES})
 """Datatypes whose bytes are not those of the array: they are not remembered."""
@@ -33,8 +33,8 @@ class _InputPlace(NamedTuple):
     shape: tuple[int, ...]
 
 
-class _AnswerForm(NamedTuple):
-    """An answer without id and arrays: its head, and for each array its index and what stands before its bytes."""
+class _ResponseForm(NamedTuple):
+    """A response without id and arrays: its head, and for each array its index and what stands before its bytes."""
 
     head: bytes
     outputs: tuple[tuple[int, bytes], ...]
@@ -50,12 +50,12 @@ class InferForm:
         request: what it says.
     """
 
-    __slots__ = ("_answers", "_places", "request")
+    __slots__ = ("_places", "_responses", "request")
 
     def __init__(self, request: InferRequest) -> None:
         self.request = request
         self._places: tuple[_InputPlace, ...] | None = None
-        self._answers: dict[tuple[Any, ...], _AnswerForm] = {}
+        self._responses: dict[tuple[Any, ...], _ResponseForm] = {}
 
     def read(self, raw: Sequence[memoryview]) -> dict[str, Array] | None:
         """Return the inputs of the graph as views of raw contents, copied where they are not aligned.
@@ -86,14 +86,14 @@ class InferForm:
             places[port.operand] = _InputPlace(port.operand, index, DTYPES[tensor.datatype], tensor.shape)
         self._places = tuple(places[port.operand] for port in ports)
 
-    def answer(self, own_id: str, outputs: Sequence[Array]) -> bytes | None:
-        """Return the answer with a run's outputs; None where it has to be written in the usual way.
+    def respond(self, own_id: str, outputs: Sequence[Array]) -> bytes | None:
+        """Return the response with a run's outputs; None where it has to be written in the usual way.
 
         Args:
             own_id: the client's id of the request; empty where there is none.
             outputs: the outputs.
         """
-        form = self._answers.get(_key(outputs))
+        form = self._responses.get(_key(outputs))
         if form is None:
             return None
         pieces: list[bytes | memoryview] = [form.head, id_field(own_id)]
@@ -101,8 +101,8 @@ class InferForm:
             pieces += before, write_array(outputs[index], "")
         return b"".join(pieces)
 
-    def remember_answer(self, outputs: Sequence[Array], sent: Sequence[Array], head: bytes) -> None:
-        """Remember how an answer begins whose outputs are all sent as they are.
+    def remember_response(self, outputs: Sequence[Array], sent: Sequence[Array], head: bytes) -> None:
+        """Remember how a response begins whose outputs are all sent as they are.
 
         Not where two outputs are one array: a layer that finds nothing to change gives its input itself, so that of
         other numbers they may be two.
@@ -112,17 +112,17 @@ class InferForm:
             sent: those that it has, in its order.
             head: the message without its id and the raw contents.
         """
-        if len(set(map(id, outputs))) < len(outputs) or len(self._answers) >= _MOST_ANSWERS:
+        if len(set(map(id, outputs))) < len(outputs) or len(self._responses) >= _MOST_RESPONSES:
             return
         if not all(any(array is output for output in outputs) for array in sent):
             return  # they were converted
         indices = [next(index for index, output in enumerate(outputs) if output is array) for array in sent]
         places = tuple((index, prefix(RAW, outputs[index].nbytes)) for index in indices)
-        self._answers[_key(outputs)] = _AnswerForm(head, places)
+        self._responses[_key(outputs)] = _ResponseForm(head, places)
 
 
 def id_field(own_id: str) -> bytes:
-    """Return the field of an answer that repeats the client's id; nothing where there is none."""
+    """Return the field of a response that repeats the client's id; nothing where there is none."""
     encoded = own_id.encode()
     return prefix(ID, len(encoded)) + encoded if encoded else b""
 

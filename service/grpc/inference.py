@@ -31,7 +31,7 @@ class Inference:
         self._limits = services.settings.limits
         self._parser = FairExecutor("grpc-messages")
 
-    async def answer(self, incoming: Incoming) -> bytes:
+    async def respond(self, incoming: Incoming) -> bytes:
         """Return a `ModelInferResponse`.
 
         Raises:

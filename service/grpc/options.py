@@ -37,7 +37,7 @@ def channel_options(settings: Settings, *, is_shared: bool = False) -> list[tupl
         # by default a client that vanished or does not read is dropped after two hours
         ("grpc.keepalive_time_ms", silence),
         ("grpc.keepalive_timeout_ms", patience),
-        ("grpc.http2.ping_timeout_ms", patience),  # the answer comes after all that is on its way already
+        ("grpc.http2.ping_timeout_ms", patience),  # the response comes after all that is on its way already
         ("grpc.keepalive_permit_without_calls", 1),
     ]
     if not is_unpacking_bounded(grpc.__version__):

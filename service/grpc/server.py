@@ -10,8 +10,8 @@ import grpc
 
 from service.config.settings import Settings
 from service.errors import ListenError
-from service.grpc.calls import LOG_PATH, TRACE_PATH, PlainCalls, plain_answer
-from service.grpc.front import Answer, Front, Method, Rpc
+from service.grpc.calls import LOG_PATH, TRACE_PATH, PlainCalls, plain_response
+from service.grpc.front import Front, Method, Rpc, UnaryHandler
 from service.grpc.health import Health
 from service.grpc.inference import Inference
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE
@@ -68,7 +68,7 @@ class GrpcServer:
             ListenError: the address cannot be listened on.
         """
         settings = self._settings
-        logging.getLogger("_cygrpc").setLevel(logging.INFO)  # it tells of the event loop for each call
+        logging.getLogger("_cygrpc").setLevel(logging.INFO)  # it logs the event loop of each call
         self._server = grpc.aio.server(
             options=channel_options(settings, is_shared=self._shared_port is not None),
             maximum_concurrent_rpcs=most_connections(),
@@ -151,7 +151,7 @@ def _inference_handlers(front: Front, inference: Inference) -> _Handlers:
         name: _unary(
             front,
             Method(f"/{INFERENCE_SERVICE}/{name}", verb, path, "/health/" in path),
-            plain_answer(name, make),
+            plain_response(name, make),
         )
         for name, (make, verb, path) in plain.items()
     }
@@ -160,7 +160,7 @@ def _inference_handlers(front: Front, inference: Inference) -> _Handlers:
             front, Method(f"/{INFERENCE_SERVICE}/{name}", "GET", "/v2"), calls.shared_memory
         )
     infer = Method(f"/{INFERENCE_SERVICE}/ModelInfer", "POST", _INFER_PATH)
-    return handlers | {"ModelInfer": _unary(front, infer, inference.answer)}
+    return handlers | {"ModelInfer": _unary(front, infer, inference.respond)}
 
 
 def _stream(front: Front, streams: Streams) -> grpc.RpcMethodHandler:
@@ -183,12 +183,12 @@ def _health_handlers(front: Front, health: Health) -> _Handlers:
     }
 
 
-def _unary(front: Front, method: Method, answer: Answer) -> grpc.RpcMethodHandler:
+def _unary(front: Front, method: Method, response: UnaryHandler) -> grpc.RpcMethodHandler:
     """Return the handler of a call with one message each way.
 
     To gRPC it is one that takes a stream, so that messages are read when the call has been admitted, and not before.
     """
-    handle = partial(front.handle, method, answer)
+    handle = partial(front.handle, method, response)
 
     async def respond(_requests: object, rpc: Rpc) -> bytes:
         return await handle(rpc)

@@ -1,4 +1,4 @@
-"""Errors as clients of gRPC see them: a status code, one sentence, and metadata after the answer."""
+"""Errors as clients of gRPC see them: a status code, one sentence, and metadata after the response."""
 
 import grpc
 

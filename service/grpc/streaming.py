@@ -1,4 +1,4 @@
-"""`ModelStreamInfer`: many requests in one call, whose answers come in the order of the requests."""
+"""`ModelStreamInfer`: many requests in one call, whose responses come in the order of the requests."""
 
 import asyncio
 from collections import Counter
@@ -17,9 +17,9 @@ from service.scheduling.refusals import shutting_down
 
 _Response = message_class("inference.ModelStreamInferResponse")
 _RESPONSE = 2
-"""Number of the field of a `ModelStreamInferResponse` for an answer."""
+"""Number of the field of a `ModelStreamInferResponse` for a response."""
 _MOST_AHEAD = 8
-"""Requests of a stream that are in work or answered, their answers not sent yet; no more are read meanwhile."""
+"""Requests of a stream that are in work or answered, their responses not sent yet; no more are read meanwhile."""
 MOST_STREAMS = 64
 """Streams that one client may have open."""
 _STRICT_KEY = b"triton_grpc_error"
@@ -28,9 +28,9 @@ _STRICT_KEY = b"triton_grpc_error"
 _final = ModelInferResponse()
 _final.parameters["triton_final_response"].bool_param = True
 _FINAL: bytes = _final.SerializeToString()
-"""What is appended to each answer: there is no other to its request."""
+"""What is appended to each response: there is no other to its request."""
 
-_Answers = asyncio.Queue["asyncio.Task[bytes | ServiceError] | None"]
+_Responses = asyncio.Queue["asyncio.Task[bytes | ServiceError] | None"]
 
 
 class Streams:
@@ -81,17 +81,17 @@ class Streams:
         return self._front.services.lifecycle.phase is Phase.DRAINING
 
     async def _exchange(self, rpc: Rpc, context: RequestContext) -> None:
-        answers: _Answers = asyncio.Queue(_MOST_AHEAD)
+        responses: _Responses = asyncio.Queue(_MOST_AHEAD)
         try:
             async with asyncio.TaskGroup() as tasks:
-                reader = tasks.create_task(self._read(rpc, context, answers, tasks))
+                reader = tasks.create_task(self._read(rpc, context, responses, tasks))
                 reader.add_done_callback(self._readers.discard)
-                await self._write(rpc, context, answers)
+                await self._write(rpc, context, responses)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
 
     async def _read(
-        self, rpc: Rpc, context: RequestContext, answers: _Answers, tasks: asyncio.TaskGroup
+        self, rpc: Rpc, context: RequestContext, responses: _Responses, tasks: asyncio.TaskGroup
     ) -> None:
         """Begin with each request that comes, until the client sends no more or the server drains."""
         begun: asyncio.Task[bytes | ServiceError] | None = None
@@ -100,18 +100,18 @@ class Streams:
             self._readers.add(reader)
         try:
             while not self._is_draining and isinstance(data := await rpc.read(), bytes):
-                begun = tasks.create_task(self._answer(Incoming(rpc, context, data)))
-                await answers.put(begun)
+                begun = tasks.create_task(self._respond(Incoming(rpc, context, data)))
+                await responses.put(begun)
                 begun = None
         except asyncio.CancelledError:
             if not self._is_draining:
                 raise
         if begun is not None:  # cancelled while it waited for room
-            await answers.put(begun)
-        await answers.put(None)
+            await responses.put(begun)
+        await responses.put(None)
 
-    async def _write(self, rpc: Rpc, context: RequestContext, answers: _Answers) -> None:
-        """Send the answers, each as soon as it is there and those before it are sent.
+    async def _write(self, rpc: Rpc, context: RequestContext, responses: _Responses) -> None:
+        """Send the responses, each as soon as it is there and those before it are sent.
 
         A message that is being sent is never aborted: gRPC would not let the call be ended afterwards.
 
@@ -119,18 +119,18 @@ class Streams:
             ServiceError: the stream is strict, and a request was refused.
         """
         unread = self._front.unread
-        while (task := await answers.get()) is not None:
-            answer = await task
-            if isinstance(answer, ServiceError):
-                raise answer
-            unread.add(context.client, len(answer))
+        while (task := await responses.get()) is not None:
+            response = await task
+            if isinstance(response, ServiceError):
+                raise response
+            unread.add(context.client, len(response))
             try:
-                await rpc.write(answer)
+                await rpc.write(response)
             finally:
-                unread.remove(context.client, len(answer))
+                unread.remove(context.client, len(response))
 
-    async def _answer(self, incoming: Incoming) -> bytes | ServiceError:
-        """Return a `ModelStreamInferResponse`, an error in it where there is no answer; if strict, the error."""
+    async def _respond(self, incoming: Incoming) -> bytes | ServiceError:
+        """Return a `ModelStreamInferResponse`, an error in it where there is no response; if strict, the error."""
         data, context, spans = incoming.data, incoming.context, self._front.spans
         span = None if spans is None else spans.begin_call(self._method.path[1:], None)
         status = CANCELLED
@@ -139,7 +139,7 @@ class Streams:
         lifecycle.begin_request()
         try:
             reservation.expect(len(data))
-            answer = await self._inference.answer(incoming)
+            response = await self._inference.respond(incoming)
             status = OK
         except Exception as error:
             refusal = explain(error, context.request_id)
@@ -153,11 +153,11 @@ class Streams:
             lifecycle.end_request()
             if span is not None:
                 span.end(status)
-        return prefix(_RESPONSE, len(answer) + len(_FINAL)) + answer + _FINAL
+        return prefix(_RESPONSE, len(response) + len(_FINAL)) + response + _FINAL
 
 
 def _failed(data: bytes, refusal: ServiceError) -> bytes:
-    """Return the answer to a request that is refused, with the client's id of it where that can be read."""
+    """Return the response to a request that is refused, with the client's id of it where that can be read."""
     response = _Response(error_message=details_of(refusal))
     response.infer_response.MergeFromString(_FINAL)
     try:

@@ -63,7 +63,7 @@ class Access:
             return None
         headers = list(headers)
         if path == "/" and asks_for_page(headers):
-            return None  # it is sent to the console, and told nothing else
+            return None  # it gets the console, and nothing else
         given = credentials(headers)
         as_admin = self._admin.accepts(given)
         known = self._api.accepts(given) or as_admin

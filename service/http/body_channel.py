@@ -10,7 +10,7 @@ from service.http.body_budget import Reservation
 
 LINGER_SECONDS = 5.0
 """Longest time, in seconds, to go on discarding the rest of a body. A connection that is closed while its client is
-still sending is reset, and the client sees the reset instead of the answer."""
+still sending is reset, and the client sees the reset instead of the response."""
 STALL_SECONDS = 10.0
 """Longest time, in seconds, in which nothing of a body arrives before its request is refused."""
 

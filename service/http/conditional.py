@@ -1,4 +1,4 @@
-"""Answers with an entity tag (RFC 9110, section 13.1.2): what a client has already is not sent again."""
+"""Responses with an entity tag (RFC 9110, section 13.1.2): what a client has already is not sent again."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ from service.tagged_document import TaggedDocument
 _NO_HEADERS: Mapping[str, str] = {}
 
 
-def answer_unless_known(
+def response_unless_known(
     request: Request, document: TaggedDocument, media_type: str, headers: Mapping[str, str] = _NO_HEADERS
 ) -> Response:
-    """Return the answer that sends a document, or 304 where `If-None-Match` has its tag.
+    """Return the response that sends a document, or 304 where `If-None-Match` has its tag.
 
     Args:
         request: what asks for it.

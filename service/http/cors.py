@@ -25,10 +25,10 @@ class CorsMiddleware(CORSMiddleware):
 
     def preflight_response(self, request_headers: Headers) -> Response:
         """Answer the request that a browser sends before a page's own."""
-        answer = super().preflight_response(request_headers)
-        if answer.status_code < 400:
-            return answer
-        refusal = ServiceError(400, "cors_refused", bytes(answer.body).decode())
+        response = super().preflight_response(request_headers)
+        if response.status_code < 400:
+            return response
+        refusal = ServiceError(400, "cors_refused", bytes(response.body).decode())
         kept = ("vary", "access-control-allow-origin")
-        refusal.headers.update({name: answer.headers[name] for name in kept if name in answer.headers})
+        refusal.headers.update({name: response.headers[name] for name in kept if name in response.headers})
         return error_response(refusal)

@@ -27,11 +27,11 @@ _OTHER_PROBES = frozenset(("health", "healthz", "live", "ping", "ready", "health
 def install_error_handlers(app: FastAPI) -> None:
     """Have exceptions answered that have a status of their own."""
     for kind in _EXPLAINED_ERRORS:
-        app.add_exception_handler(kind, _answer_error)
+        app.add_exception_handler(kind, _response_error)
 
 
 def error_response(error: ServiceError) -> Response:
-    """Return the answer that tells a client of an error."""
+    """Return the error response for a client."""
     return Response(_dump(error.body()), error.status, headers=error.headers, media_type="application/json")
 
 
@@ -45,7 +45,7 @@ def internal_error(request_id: str) -> ServiceError:
     return ServiceError(
         500,
         "internal_error",
-        "the server failed to answer; its log says why, under this request id",
+        "the server failed to response; its log says why, under this request id",
         {"request_id": request_id},
     )
 
@@ -58,8 +58,8 @@ def _dump(body: dict[str, Any]) -> bytes:
         return json.dumps(body, default=str).encode()
 
 
-async def _answer_error(request: Request, error: Exception) -> Response:
-    """Return the answer to a request that ended in an exception."""
+async def _response_error(request: Request, error: Exception) -> Response:
+    """Return the response to a request that ended in an exception."""
     # not a plain function: such a handler gets a thread of a pool, and refusals come when there is least to spare
     explained = _explain(request, error)
     if explained.status == HTTPStatus.SERVICE_UNAVAILABLE:

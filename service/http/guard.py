@@ -1,4 +1,4 @@
-"""Refuses requests for other hosts, of other origins and while the server drains; answers 500 where no handler does."""
+"""Refuses requests for other hosts, of other origins and while the server drains; returns 500 where no handler does."""
 
 import logging
 from collections.abc import Awaitable
@@ -23,8 +23,8 @@ class GuardMiddleware:
 
     Args:
         app: answers the requests that are accepted.
-        lifecycle: tells whether the server drains, and counts.
-        origins: tells which requests of browsers are refused.
+        lifecycle: knows whether the server drains, and counts.
+        origins: decides which requests of browsers are refused.
     """
 
     def __init__(self, app: ASGIApp, lifecycle: Lifecycle, origins: OriginPolicy) -> None:

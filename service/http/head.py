@@ -19,9 +19,9 @@ class HeadMiddleware:
         """Handle one ASGI connection."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             return self._app(scope, receive, send)
-        return self._answer_head(scope, receive, send)
+        return self._response_head(scope, receive, send)
 
-    async def _answer_head(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _response_head(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_head(message: Message) -> None:
             if message["type"] == "http.response.body":
                 message = {**message, "body": b""}

@@ -66,7 +66,7 @@ class RequestMiddleware:
 
 
 class _Sender:
-    """Sends an answer with the request's id, remembers its status, and makes sure that a refused client receives it."""
+    """Sends a response with the request's id, remembers its status, and lets a refused client receive it."""
 
     def __init__(
         self, send: Send, context: RequestContext, incoming: BodyChannel, lifecycle: Lifecycle

@@ -1,4 +1,4 @@
-"""One request to `POST /v1/embeddings` and its answer, in the form of OpenAI's API."""
+"""One request to `POST /v1/embeddings` and its response, in the form of OpenAI's API."""
 
 import base64
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from service.config.limits import Limits
 from service.config.wording import problem_of
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.answer import Answer
 from service.scheduling.job import RunOutcome
+from service.scheduling.response import EncodedResponse
 from service.tasks.text_embedding import TextEmbedding, TextVector
 from service.tasks.text_span import TextSpan
 
@@ -59,8 +59,8 @@ class EmbeddingUsage(BaseModel):
     total_tokens: int
 
 
-class EmbeddingAnswer(BaseModel):
-    """The answer to a request."""
+class EmbeddingResponse(BaseModel):
+    """The response to a request."""
 
     object: Literal["list"]
     data: list[EmbeddingView]
@@ -131,8 +131,8 @@ class EmbeddingExchange:
         self.spans = decoded.spans
         return decoded
 
-    def encode(self, outcome: RunOutcome) -> Answer:
-        """Return the answer.
+    def encode(self, outcome: RunOutcome) -> EncodedResponse:
+        """Return the response.
 
         Raises:
             ServiceError: 422 where the outputs are no vectors, or have another number of dimensions than asked for.
@@ -157,7 +157,7 @@ class EmbeddingExchange:
             "model": self.model.name,
             "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
         }
-        return Answer((orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY),), JSON_TYPE)
+        return EncodedResponse((orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY),), JSON_TYPE)
 
     def _spelled(self, vector: Any) -> Any:
         plain = np.ascontiguousarray(vector, "<f4")

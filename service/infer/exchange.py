@@ -1,4 +1,4 @@
-"""One request to `POST /infer` and its answer: decodes the body to the inputs of a graph, encodes the run."""
+"""One request to `POST /infer` and its response: decodes the body to the inputs of a graph, encodes the run."""
 
 import difflib
 from collections.abc import Collection, Sequence
@@ -16,7 +16,7 @@ from service.codec import (
     Options,
     Picture,
     Timing,
-    build_answer,
+    build_response,
     decode,
     encode,
     leave_out_data,
@@ -27,13 +27,13 @@ from service.config.limits import Limits
 from service.context import context_of
 from service.errors import ServiceError, did_you_mean, shown
 from service.images.geometry import ImageGeometry
-from service.infer.answer_size import array_bytes, planned_size
 from service.infer.rendering import PNG_TYPE, check_drawable, render
+from service.infer.response_size import array_bytes, planned_size
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.answer import Answer
 from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import SurfaceName
+from service.scheduling.response import EncodedResponse
 from service.tasks import Prediction, Task
 from service.tasks.text_span import TextSpan
 
@@ -46,7 +46,7 @@ _HEAD_NAMES = ("model", "version", _TIMEOUT)
 
 @dataclass(slots=True)
 class InferExchange:
-    """A request to run a model, and its answer. A worker calls `decode`, then `encode`, each until it is done once.
+    """A request to run a model, and its response. A worker calls `decode`, then `encode`, each until it is done once.
 
     Attributes:
         model: the model.
@@ -54,7 +54,7 @@ class InferExchange:
         body: the request's whole body; dropped when it is decoded.
         content_type: its `Content-Type` header.
         options: what the query asks for; completed by what the body asks for when it is decoded.
-        media_type: media type of the answer.
+        media_type: media type of the response.
         limits: how much the request may ask for.
         received_ns: `perf_counter_ns` of the moment when the body was complete.
         client: who sent the request.
@@ -105,7 +105,7 @@ class InferExchange:
         del size
         return False
 
-    def call(self, body: bytes, received_ns: int) -> Job[Answer]:
+    def call(self, body: bytes, received_ns: int) -> Job[EncodedResponse]:
         """Return the call. Raises nothing: the body is decoded later, by a worker."""
         self.body, self.received_ns = body, received_ns
         return Job(
@@ -123,7 +123,7 @@ class InferExchange:
         """Return the inputs, and all options that are in force.
 
         Raises:
-            ServiceError: the body or its options are not what the model can take, or ask for too large an answer.
+            ServiceError: the body or its options are not what the model can take, or ask for too large a response.
             NeedsDecoderError: the body is large, and this thread leaves those to others, which call this again.
         """
         graph = self.model.graph
@@ -144,21 +144,21 @@ class InferExchange:
             named = find_operands(graph, self.options.capture)
             self.options = replace(self.options, capture=named)
             size = planned_size(graph, decoded.inputs, named)
-            self.limits.check_answer(size.binary)
+            self.limits.check_response(size.binary)
             if self.media_type == JSON_TYPE:
                 self.limits.check_text(size.text)
         self.body = b""
         return Decoded(decoded.inputs, self.options, decoded.pictures if self.model.steps else ())
 
-    def encode(self, outcome: RunOutcome) -> Answer:
-        """Return the answer.
+    def encode(self, outcome: RunOutcome) -> EncodedResponse:
+        """Return the response.
 
         Raises:
-            ServiceError: 413 `answer_too_large`; 422 where the task cannot read the outputs.
+            ServiceError: 413 `response_too_large`; 422 where the task cannot read the outputs.
             NeedsDecoderError: the picture is large, and this thread leaves those to others, which call this again.
         """
         ports, result, timestamps = self.model.graph.outputs, outcome.result, outcome.timestamps
-        self.limits.check_answer(array_bytes([*result.outputs, *result.captured.values()]))
+        self.limits.check_response(array_bytes([*result.outputs, *result.captured.values()]))
         items: Sequence[Any] = geometries(self.pictures) if self.pictures else self.spans
         predictions = self.model.task.predict(result.outputs, items, self.options.task)
         if self.media_type == PNG_TYPE:
@@ -170,7 +170,7 @@ class InferExchange:
             is_observed=outcome.is_observed,
         )
         warning = None if predictions is None else self.model.task.remark(predictions)
-        answer = build_answer(
+        response = build_response(
             self.model.name,
             self.model.version,
             self.request_id,
@@ -181,18 +181,20 @@ class InferExchange:
             warning,
             self.pictures,
         )
-        if self.media_type == JSON_TYPE and not self._answers_outputs:
-            leave_out_data(answer)
-        return Answer(encode(answer, self.media_type, self.received_ns, limits=self.limits), self.media_type)
+        if self.media_type == JSON_TYPE and not self._returns_outputs:
+            leave_out_data(response)
+        return EncodedResponse(
+            encode(response, self.media_type, self.received_ns, limits=self.limits), self.media_type
+        )
 
     @property
-    def _answers_outputs(self) -> bool:
-        """Whether the answer holds the elements of the outputs."""
+    def _returns_outputs(self) -> bool:
+        """Whether the response holds the elements of the outputs."""
         asked = self.options.outputs
-        return self.model.task.answers_outputs if asked is None else asked
+        return self.model.task.returns_outputs if asked is None else asked
 
     def _choose_media_type(self) -> None:
-        """Decide whether the answer is a picture, and keep the picture's bytes only in that case."""
+        """Decide whether the response is a picture, and keep the picture's bytes only in that case."""
         if self.options.render:
             self.media_type = PNG_TYPE
         elif self.options.render is False and self.media_type == PNG_TYPE:
@@ -202,7 +204,7 @@ class InferExchange:
         elif self.pictures:
             self.pictures = tuple(replace(picture, data=b"") for picture in self.pictures)
 
-    def _draw(self, predictions: Sequence[Sequence[Prediction]] | None) -> Answer:
+    def _draw(self, predictions: Sequence[Sequence[Prediction]] | None) -> EncodedResponse:
         """Answer the picture, with predictions drawn on it."""
         config = self.model.config.image
         picture = (
@@ -210,7 +212,7 @@ class InferExchange:
             if config is None
             else render(self.model.task, self.pictures[0], predictions, config, self.limits)
         )
-        return Answer((picture,), PNG_TYPE)
+        return EncodedResponse((picture,), PNG_TYPE)
 
 
 def geometries(pictures: Sequence[Picture]) -> tuple[ImageGeometry, ...]:

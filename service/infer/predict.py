@@ -25,13 +25,13 @@ from service.config.limits import Limits, too_large
 from service.context import context_of
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
-from service.infer.answer_size import array_bytes
 from service.infer.exchange import geometries
+from service.infer.response_size import array_bytes
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.answer import Answer
 from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import SurfaceName
+from service.scheduling.response import EncodedResponse
 
 _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"
@@ -41,7 +41,7 @@ _ANY_PICTURE = "image"
 
 @dataclass(slots=True)
 class PredictExchange:
-    """A request to predict, and its answer.
+    """A request to predict, and its response.
 
     Attributes:
         model: the model.
@@ -76,7 +76,7 @@ class PredictExchange:
         del size
         return False
 
-    def call(self, body: bytes, received_ns: int) -> Job[Answer]:
+    def call(self, body: bytes, received_ns: int) -> Job[EncodedResponse]:
         """Return the call. Raises nothing: the body is decoded later, by a worker."""
         self.body = body
         return Job(
@@ -110,24 +110,24 @@ class PredictExchange:
         pictures = decoded.pictures if model.steps else ()
         return Decoded(decoded.inputs, Options(trace=TraceLevel.OFF, capture=()), pictures)
 
-    def encode(self, outcome: RunOutcome) -> Answer:
-        """Return the answer: predictions where the task's say all that the outputs do, else the outputs.
+    def encode(self, outcome: RunOutcome) -> EncodedResponse:
+        """Return the response: predictions where the task's say all that the outputs do, else the outputs.
 
         Raises:
-            ServiceError: 413 `answer_too_large`; 422 `no_rows`, or where the task cannot read the outputs.
+            ServiceError: 413 `response_too_large`; 422 `no_rows`, or where the task cannot read the outputs.
         """
         outputs, task = outcome.result.outputs, self.model.task
         size = array_bytes(outputs)
-        self.limits.check_answer(size)
-        answer: Any
-        if not task.answers_outputs:
+        self.limits.check_response(size)
+        response: Any
+        if not task.returns_outputs:
             predictions = task.predict(outputs, self.images, {})
-            answer = describe_predictions(predictions or ())
+            response = describe_predictions(predictions or ())
         else:
-            answer = self._split(outputs) if self.by_rows else self._named(outputs)
+            response = self._split(outputs) if self.by_rows else self._named(outputs)
         key = "predictions" if self.by_rows else "outputs"
-        pieces = dump_pieces({key: answer}, self.limits)
-        return Answer(pieces, JSON_TYPE)
+        pieces = dump_pieces({key: response}, self.limits)
+        return EncodedResponse(pieces, JSON_TYPE)
 
     def _rows(self, instances: Any) -> dict[str, Any]:
         """Return the payload of instances, each a row of every input."""

@@ -31,7 +31,7 @@ def check_drawable(task: Task, pictures: Sequence[Picture]) -> None:
             "send each picture by itself, or ask for JSON" if pictures else "send a picture, or ask for JSON"
         )
         raise _not_drawable(
-            f"the request has {len(pictures)} pictures, and an answer of {PNG_TYPE} is a single one; {cure}"
+            f"the request has {len(pictures)} pictures, and a response of {PNG_TYPE} is a single one; {cure}"
         )
 
 

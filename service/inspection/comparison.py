@@ -55,7 +55,7 @@ def compare(asked: Compared, stop: Stop) -> dict[str, Any]:
     Raises:
         ServiceError: 413 `comparison_too_large`.
         InputError, LayerError: the inputs do not fit, or the reference names what is not in the graph.
-        RunStoppedError: `stop` told so.
+        RunStoppedError: `stop` said so.
     """
     graph, variant = asked.model.graph, asked.variant
     left = _times(graph, asked.inputs, stop)
@@ -146,7 +146,7 @@ def _portions(graph: RuntimeGraph, other: RuntimeGraph, inputs: Mapping[str, Arr
 
 
 def _rank(difference: Difference) -> tuple[bool, float]:
-    """Return what tells which difference of an operator's operands is shown."""
+    """Return which difference of an operator's operands is shown."""
     return difference.problem is not None, difference.relative or 0.0
 
 

@@ -26,7 +26,7 @@ def find_divergence(
     Raises:
         ServiceError: 413 `comparison_too_large`.
         InputError, LayerError: a version does not run on the inputs.
-        RunStoppedError: `stop` told so.
+        RunStoppedError: `stop` said so.
     """
     variant = Variant(f"{other.name}, version {other.version}", other.graph)
     found = first_problem(Compared(model, inputs, variant, {}, tolerance), stop)

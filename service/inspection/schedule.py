@@ -8,7 +8,7 @@ from typing import Any
 from engine import RuntimeGraph, RuntimeOperator
 
 MOST_STEPS = 500
-"""Most steps of one answer."""
+"""Most steps of one response."""
 _MOST_SHOWN = 50
 """Most names of operators that are ready, in one step."""
 

@@ -107,7 +107,7 @@ class ExpressionStep(BaseModel):
     )
 
 
-class ExpressionAnswer(BaseModel):
+class ExpressionResponse(BaseModel):
     """An expression taken apart."""
 
     expression: str

@@ -20,7 +20,7 @@ class Slot:
     """The place of one process among several. File descriptors are inherited under the numbers that stand here.
 
     Attributes:
-        number: tells the process from all others that live at the same time; the label `process` of its metrics.
+        number: distinguishes the process from all others alive; the label `process` of its metrics.
         processes: how many processes there are.
         sockets: descriptors of the listening sockets, which all processes share.
         channel: descriptor of the control channel to the supervisor.

@@ -20,7 +20,7 @@ def build(args: Mapping[str, Any]) -> "Application":
     """Return the Ray Serve application that serves models: `serve.run(build({"models": "models"}))`.
 
     Args:
-        args: settings by their names, and `deployment`: what Ray is told of the replicas, as `Deployment` has it.
+        args: settings by their names, and `deployment`: the deployment options of the replicas, as `Deployment` has it.
 
     Raises:
         SettingsError: an argument is unknown or invalid, or has no meaning in a replica.

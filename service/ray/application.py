@@ -1,4 +1,4 @@
-"""The Ray Serve application: replicas of the server, and what Ray is told of them."""
+"""The Ray Serve application: replicas of the server, and their deployment options."""
 
 from typing import Any
 

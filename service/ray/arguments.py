@@ -1,4 +1,4 @@
-"""What `build` is given: settings of the server, and what Ray is told of its replicas."""
+"""What `build` is given: settings of the server, and deployment options of its replicas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _MEANINGLESS = {
     "drain_seconds": "deployment has graceful_shutdown_timeout_s",
     "drain_delay_seconds": "environment() has drain_seconds",
 }
-"""Settings that a replica has no use for, and what stands in for them."""
+"""Settings that a replica has no use for, and what replaces them."""
 _OF_LISTENERS = ("host", "ssl_certfile", "ssl_keyfile", "ssl_ca_certs")
 """Settings of what listens in a replica besides Ray's ingress: gRPC, if anything."""
 
@@ -55,7 +55,7 @@ class Autoscaling(BaseModel):
 
 
 class Deployment(BaseModel):
-    """What Ray is told of the replicas. The names are Ray's where it has the same."""
+    """The deployment options of the replicas. The names are Ray's where it has the same."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -108,7 +108,7 @@ class Arguments:
 
     Attributes:
         settings: settings of the server by their names, as they were given.
-        deployment: what Ray is told of the replicas.
+        deployment: the deployment options of the replicas.
     """
 
     settings: Mapping[str, Any]

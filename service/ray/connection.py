@@ -15,8 +15,9 @@ _policies: list[ConnectionPolicy] = []
 def use_own_connection(settings: Settings) -> None:
     """Set what a server uses that this process starts later.
 
-    The connection sends the head of an answer together with its body. uvicorn's sends them one after the other, and
-    where a replica is killed between the two, the proxy has begun to pass the answer on and cannot replay the request.
+    The connection sends the head of a response together with its body. uvicorn's sends them one after the other, and
+    where a replica is killed between the two, the proxy has begun to pass the response on and cannot
+    replay the request.
     """
     _policies[:] = [connection_policy(settings)]
     HTTP_PROTOCOLS["auto"] = f"{connect.__module__}:{connect.__name__}"

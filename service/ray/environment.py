@@ -4,8 +4,8 @@ REPLAYED_BYTES = 1 << 20
 """Bodies up to so many bytes are sent to another replica where one ends before it answers."""
 DRAIN_SECONDS = 10.0
 """How long a replica that is to end stays reachable, so that every proxy hears of it first."""
-ANSWER_SECONDS = 120
-"""How long a proxy waits for an answer; longer than any request takes, as `timeout` has it."""
+RESPONSE_SECONDS = 120
+"""How long a proxy waits for a response; longer than any request takes, as `timeout` has it."""
 _HEAD_BYTES = 64 << 10
 """Room beside the body for the head of a request, and for what HAProxy notes and keeps free in its buffers."""
 _KEPT_BYTES = 32 << 20
@@ -16,7 +16,7 @@ def environment(
     *,
     replayed_bytes: int = REPLAYED_BYTES,
     drain_seconds: float = DRAIN_SECONDS,
-    answer_seconds: int = ANSWER_SECONDS,
+    response_seconds: int = RESPONSE_SECONDS,
 ) -> dict[str, str]:
     """Return the variables that `ray start` has to find on every node.
 
@@ -26,19 +26,19 @@ def environment(
         replayed_bytes: bodies up to so many bytes are replayed; each connection in use may take three times as much
             memory of the proxy. 0: only requests that had not reached a replica are sent to another one.
         drain_seconds: how long a replica that is to end stays reachable.
-        answer_seconds: how long the proxy waits for an answer, whole seconds.
+        response_seconds: how long the proxy waits for a response, whole seconds.
 
     Raises:
-        ValueError: a number is negative, or `answer_seconds` is 0.
+        ValueError: a number is negative, or `response_seconds` is 0.
     """
-    if min(replayed_bytes, drain_seconds, answer_seconds - 1) < 0:
-        raise ValueError("replayed_bytes and drain_seconds are at least 0, answer_seconds at least 1")
+    if min(replayed_bytes, drain_seconds, response_seconds - 1) < 0:
+        raise ValueError("replayed_bytes and drain_seconds are at least 0, response_seconds at least 1")
     return (
         {
             "RAY_SERVE_ENABLE_HA_PROXY": "1",
             "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0",  # it blocks no loop, and hops cost half a millisecond
             "RAY_SERVE_HAPROXY_TIMEOUT_CONNECT_S": "2",  # replicas are near: a slow connection is a lost node
-            "RAY_SERVE_HAPROXY_TIMEOUT_SERVER_S": str(answer_seconds),
+            "RAY_SERVE_HAPROXY_TIMEOUT_SERVER_S": str(response_seconds),
             "RAY_SERVE_HAPROXY_TIMEOUT_CLIENT_S": "60",
             "RAY_SERVE_HAPROXY_HEALTH_CHECK_INTER": "1s",
             "RAY_SERVE_HAPROXY_OBSERVE_ERROR_LIMIT": "1",  # a replica that refuses a connection has ended
@@ -56,7 +56,7 @@ def _replay(most: int) -> dict[str, str]:
     It can replay only a request that it has whole when it first sends it on, which `http-buffer-request` waits for. Ray
     has no variable for that option, but writes the one for `retry-on` into the section of defaults as it is.
 
-    Each request has large buffers made anew. The C library (mallopt(3)) would have the system map and clear them each
+    Each request allocates large buffers. The C library (mallopt(3)) would have the system map and clear them each
     time, which takes six times as long as all else that HAProxy does; Ray has no variable for HAProxy's own cache.
     """
     buffer = most + _HEAD_BYTES

@@ -1,4 +1,4 @@
-"""Has an answer name its request once, although Ray Serve and the server both do."""
+"""Has a response name its request once, although Ray Serve and the server both do."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -8,7 +8,7 @@ _HEADER = REQUEST_ID_HEADER.lower().encode()
 
 
 class RequestIdOnce:
-    """Takes the request's id from answers where it is the one that Ray has given the request: Ray adds it again.
+    """Takes the request's id from responses where it is the one that Ray has given the request: Ray adds it again.
 
     Args:
         app: answers requests.

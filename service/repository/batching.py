@@ -55,7 +55,7 @@ def plan_batching(
         default_size: `max_batch_size` of models whose configuration sets none.
         limits: what a request may ask for; nothing larger is tried.
         known: row shapes that requests are expected to have; they are tried first.
-        step: told how many rows are tried next, as "batch 8".
+        step: called with the number of rows that are tried next, as "batch 8".
 
     Raises:
         LoadStoppedError: `step` raised it.

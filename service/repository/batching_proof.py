@@ -17,7 +17,7 @@ TOLERANCE = 1e-5
 """Largest accepted difference between a row of a batch and the same row alone, relative to its largest magnitude."""
 ROUNDED_TOLERANCE = 0.05
 """The same where operands are rounded to bfloat16 or to integers: last digits that differ with the number of rows
-decide which of two neighbours a number becomes. So this tells of mistakes alone; rows that mix are found in float32."""
+decide which of two neighbours a number becomes. So this shows mistakes alone; rows that mix are found in float32."""
 OPEN_EXTENTS = (5, 8, 32, 64, 224, 1)
 """Extents that are tried for the dimensions that the file leaves open; all of them get the same."""
 EXTENTS_PROVED = 2
@@ -51,7 +51,7 @@ def find_obstacle(
         max_rows: most rows to be run together, at least 2.
         limits: what a request may ask for; no larger input is tried.
         known: row shapes that requests are expected to have; they are tried before any others.
-        step: told how many rows are tried next, as "batch 8".
+        step: called with the number of rows that are tried next, as "batch 8".
 
     Raises:
         LoadStoppedError: `step` raised it.

@@ -18,7 +18,7 @@ class EarlyLoad:
 
     Args:
         settings: where the models are, and how they are loaded.
-        progress: told how far it has come; can stop it.
+        progress: receives the progress; can stop it.
         source: what brings them; by default the folder that the settings name.
 
     Attributes:
@@ -38,14 +38,14 @@ class EarlyLoad:
 
         Raises:
             RepositoryError: there is no model, or a model is broken and `skip_broken` is not set.
-            LoadStoppedError: `progress` was told to stop.
+            LoadStoppedError: `progress` was stopped.
         """
         return self._entries.result()
 
     def let_go(self) -> None:
         """Forget the models once others have them: one that is unloaded later must not live on here."""
         self._entries = Future()
-        self._entries.set_exception(RuntimeError("the models were let go of"))
+        self._entries.set_exception(RuntimeError("the models were released"))
 
     def _load(self) -> None:
         try:

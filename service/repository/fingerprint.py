@@ -1,11 +1,11 @@
-"""What tells one state of a model's files from another, without reading them."""
+"""What distinguishes one state of a model's files from another, without reading them."""
 
 import re
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 CHECKSUMS = "checksums"
-"""Name of a file that tells what others have to be; no model is made of it."""
+"""Name of a file that says what others must be; no model is made of it."""
 _VERSION = re.compile(r"[0-9]+")
 
 

@@ -47,7 +47,7 @@ class LoadProgress:
     Any thread may call any method.
 
     Args:
-        watch: told of each change, on the thread that made it.
+        watch: called at each change, on the thread that made it.
     """
 
     def __init__(self, watch: Callable[[LoadState], None] = lambda _: None) -> None:
@@ -75,7 +75,7 @@ class LoadProgress:
         self._report()
 
     def step(self, text: str) -> None:
-        """Note what the calling thread does next; what it waited for before stays told during the first step.
+        """Note what the calling thread does next; what it waited for before stays reported during the first step.
 
         Raises:
             LoadStoppedError: `stop` was called.

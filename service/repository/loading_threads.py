@@ -27,7 +27,7 @@ class LoadingThreads:
         """Run a function on a thread, in the context of the caller, and return what it returns.
 
         Raises:
-            Exception: what the function raises; or what `give_up` was told, if that came before the function's end.
+            Exception: what the function raises; or what `give_up` got, if that came before the function's end.
         """
         refusal = self._given_up()
         if refusal is not None:

@@ -80,7 +80,7 @@ class ModelLoader:
             name: the model.
             folder: where it is.
             override: values that replace those of its `model.toml`.
-            step: told before each part that may take seconds.
+            step: called before each part that may take seconds.
             kept: versions that are loaded already, and not to be loaded again, by number.
 
         Raises:

@@ -68,7 +68,7 @@ class ModelSource(Protocol):
         Args:
             name: the model.
             files: what `list` returned of it.
-            step: told before each part that may take seconds.
+            step: called before each part that may take seconds.
 
         Raises:
             SourceError: the files cannot be had now, and may be later.

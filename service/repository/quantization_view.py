@@ -1,4 +1,4 @@
-"""The answer of `GET /models/{name}/quantization`."""
+"""The response of `GET /models/{name}/quantization`."""
 
 from typing import Any, Literal, Self
 

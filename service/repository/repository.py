@@ -147,7 +147,7 @@ class ModelRepository:
         Args:
             name: the model; it may have been added to the folder after the start.
             config: values that replace those of its `model.toml` until it is loaded again.
-            step: told before each part that may take seconds.
+            step: called before each part that may take seconds.
 
         Raises:
             ServiceError: 403 `model_control_off`, 404 `model_not_found`, 422 `load_failed` with the reason, 503
@@ -165,7 +165,7 @@ class ModelRepository:
         Args:
             name: the model.
             unchanged: versions whose files are those that they were loaded from; they are not loaded again.
-            step: told before each part that may take seconds.
+            step: called before each part that may take seconds.
 
         Raises:
             ServiceError: 404 `model_not_found`, 422 `load_failed` with the reason.
@@ -308,7 +308,7 @@ def load_repository(
     Args:
         settings: where the models are, and how they are loaded.
         retire: as for `ModelRepository`.
-        progress: told how far it has come; can stop it.
+        progress: receives the progress; can stop it.
         entries: returns the models, if they are being loaded already.
         source: what brings the models; by default the folder that the settings name.
 
@@ -329,27 +329,27 @@ def load_entries(
 
     Args:
         settings: where the models are, and how they are loaded.
-        progress: told how far it has come; can stop it.
+        progress: receives the progress; can stop it.
         source: what brings the models; by default the folder that the settings name.
 
     Raises:
         RepositoryError: there is no model, or a model is broken and `skip_broken` is not set.
-        LoadStoppedError: `progress` was told to stop.
+        LoadStoppedError: `progress` was stopped.
     """
     loader = ModelLoader(settings, source)
     progress = LoadProgress() if progress is None else progress
-    told = ""
+    reason = ""
     while True:
         try:
             return _load_entries(loader, progress)
         except RepositoryError as error:
             if not (isinstance(error.__cause__, SourceError) or settings.model_control == "poll"):
                 raise
-            if str(error) != told:
-                told = str(error)
-                _logger.warning("no models yet", extra={FIELDS: {"reason": told}})
+            if str(error) != reason:
+                reason = str(error)
+                _logger.warning("no models yet", extra={FIELDS: {"reason": reason}})
         # clients see it too, who must not learn where the server keeps its files
-        shown = without_urls(told.replace(str(settings.models), settings.models.name))
+        shown = without_urls(reason.replace(str(settings.models), settings.models.name))
         progress.wait(shown, min(settings.poll_seconds, _RETRY_SECONDS))
 
 

@@ -47,7 +47,7 @@ def join(calls: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 def split(outputs: Sequence[Array], counts: Sequence[int]) -> list[list[Array]] | None:
     """Return each call's rows of a run's outputs; None where the outputs have another number of rows than the inputs.
 
-    Rows are copied: a view would keep the whole batch alive, and let the answers of two clients share memory.
+    Rows are copied: a view would keep the whole batch alive, and let the responses of two clients share memory.
     """
     if any(output.shape[:1] != (sum(counts),) for output in outputs):
         return None

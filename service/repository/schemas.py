@@ -1,4 +1,4 @@
-"""The answers of `GET /models` and `GET /models/{name}`."""
+"""The responses of `GET /models` and `GET /models/{name}`."""
 
 from typing import Any, Literal, Self
 

@@ -30,13 +30,13 @@ def load_side_by_side(
         loader: loads a model.
         folders: name -> folder of each model.
         most: models that are loaded at the same time.
-        progress: told how far it has come; can stop it.
+        progress: receives the progress; can stop it.
 
     Returns:
         The entry of each model, in the order of `folders`.
 
     Raises:
-        LoadStoppedError: `progress` was told to stop.
+        LoadStoppedError: `progress` was stopped.
     """
     progress.expect(len(folders))
     with ThreadPoolExecutor(max(1, min(most, len(folders))), thread_name_prefix="loader") as threads:

@@ -83,7 +83,7 @@ def load_version(
         options: how it is loaded.
         version: which version the folder holds.
         config: its configuration; by default the `model.toml` in the folder.
-        step: told before each part that may take seconds.
+        step: called before each part that may take seconds.
 
     Raises:
         ModelFilesError, ModelConfigError, KuiperError, OSError: the model is broken; the message says why.

@@ -66,7 +66,7 @@ def warm_up(
         config: the model's `model.toml`.
         limits: what a request may ask for.
         max_batch_size: most rows of a run that serves several requests; 1 if every request runs on its own.
-        step: told which shape is next, as "[1, 3, 224, 224]" or "batch 8".
+        step: called with the next shape, as "[1, 3, 224, 224]" or "batch 8".
 
     Returns:
         A result for each of the shapes, in order.

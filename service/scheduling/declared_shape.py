@@ -11,7 +11,7 @@ def name_declared_shape(
 ) -> Exception:
     """Return the error to answer a run that failed with.
 
-    Models may run on other shapes than they declare, so only a run tells. What it tells is where inside the model the
+    Models may run on other shapes than they declare, so only a run shows. What it shows is where inside the model the
     shape did not fit, which says little to those who sent it.
 
     Args:

@@ -125,7 +125,7 @@ class PipelineRun:
         if error is None:
             try:
                 self.begin_step()
-            except Exception as failure:  # whoever waits for the pipeline has to get an answer
+            except Exception as failure:  # whoever waits for the pipeline has to get a response
                 error = failure
         if error is not None:
             self._done(error)

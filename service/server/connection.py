@@ -38,7 +38,7 @@ CHUNK_FRAME_BYTES = 24
 HEAD_SECONDS = 20.0
 """Seconds that a client has to send them."""
 MOST_AHEAD = 8
-"""Requests that wait for the answers before theirs: when so many are parsed, no more are."""
+"""Requests that wait for the responses before theirs: when so many are parsed, no more are."""
 SLICE_BYTES, AHEAD_SLICE_BYTES = 1 << 9, 1 << 7
 """Bytes that are parsed at a time, before it is known whose they are: at first, and while requests wait."""
 FREE_CHUNKS, LEAST_CHUNK_BYTES = 10_000, 64
@@ -217,14 +217,14 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
 
     def unsent_bytes(self) -> int:
-        """Return the bytes of answers that are begun and that the system has not taken yet."""
+        """Return the bytes of responses that are begun and that the system has not taken yet."""
         unsent: int = self.transport.get_write_buffer_size()
         if self._answered is not None and not self._answered.response_complete:
             unsent += self._answered.expected_content_length
         return unsent
 
     def make_last(self) -> None:
-        """Close after the next answer, which says so; an idle client is left to send the request for it.
+        """Close after the next response, which says so; an idle client is left to send the request for it.
 
         It might be sending one just now.
         """
@@ -244,7 +244,7 @@ class Connection(HttpToolsProtocol):
     def activity(self, now: float) -> Activity | None:
         """Return what the client is doing; None while it has a request that is being answered."""
         if self.flow.write_paused:
-            return Activity(Use.ANSWER, *self._policy.unsent.rate(self, now))
+            return Activity(Use.RESPONSE, *self._policy.unsent.rate(self, now))
         if self.cycle is not None and not self.cycle.response_complete:
             if self.pipeline or not self.cycle.more_body:
                 return None
@@ -263,7 +263,7 @@ class Connection(HttpToolsProtocol):
         """Close a connection that has been idle for long enough."""
         self._idle_timer = None
         if self._idle_since is None:
-            return  # a request has come: the end of its answer starts another timer
+            return  # a request has come: the end of its response starts another timer
         left = self._idle_since + self.timeout_keep_alive - self.loop.time()
         if left > 0:
             self._idle_timer = self.loop.call_later(left, self._end_wait)
@@ -312,7 +312,7 @@ class Connection(HttpToolsProtocol):
             self._policy.paced.add(partial(self._start, cycle, app))
 
     def _announce_close(self, cycle: RequestResponseCycle) -> None:
-        """Have an answer say that it is the last, unless requests have come already that are to follow it."""
+        """Have a response say that it is the last, unless requests have come already that are to follow it."""
         if not self.pipeline and not self._read_flow.held:
             cycle.keep_alive = False
 

@@ -24,7 +24,7 @@ class Use(Enum):
     IDLE = "idle"
     HEAD = "head"
     BODY = "body"
-    ANSWER = "answer"
+    RESPONSE = "answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Activity:
     Attributes:
         use: what the connection is used for.
         since: when that began, in seconds of the event loop's clock.
-        rate: bytes per second that have arrived of a body, or that the client takes of an answer.
+        rate: bytes per second that have arrived of a body, or that the client takes of a response.
     """
 
     use: Use
@@ -131,5 +131,5 @@ def _rank(activity: Activity, now: float) -> _Rank | None:
             return _Rank.NEW
         case Use.BODY:
             return _Rank.DRIPPING if activity.rate < DRIP_RATE else _Rank.SENDING
-        case Use.ANSWER:
+        case Use.RESPONSE:
             return None if is_new else _Rank.READING

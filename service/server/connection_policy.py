@@ -8,7 +8,7 @@ from service.processes.connection_shares import ConnectionShares
 from service.server.connection_end import ConnectionEnd
 from service.server.connection_limit import ConnectionLimit
 from service.server.paced_work import PacedWork
-from service.server.unsent_answers import UnsentAnswers
+from service.server.unsent_responses import UnsentResponses
 
 resource: ModuleType | None
 try:
@@ -30,14 +30,14 @@ class ConnectionPolicy:
 
     Attributes:
         limit: how many there may be.
-        unsent: the answers that their clients do not read.
+        unsent: the responses that their clients do not read.
         end: ends all of them when the server leaves.
         shares: how many this process has of those of several processes.
-        paced: begins requests that were sent ahead of the answers, and those that are not urgent, a few at a time.
+        paced: begins requests that were sent ahead of the responses, and those that are not urgent, a few at a time.
     """
 
     limit: ConnectionLimit
-    unsent: UnsentAnswers
+    unsent: UnsentResponses
     end: ConnectionEnd = field(default_factory=ConnectionEnd)
     shares: ConnectionShares = field(default_factory=ConnectionShares)
     paced: PacedWork = field(default_factory=PacedWork)
@@ -51,7 +51,7 @@ def connection_policy(settings: Settings, shares: ConnectionShares | None = None
         shares: of several processes.
     """
     limit = ConnectionLimit(most_connections())
-    unsent = UnsentAnswers(settings.unsent_bytes, SEND_TIMEOUT)
+    unsent = UnsentResponses(settings.unsent_bytes, SEND_TIMEOUT)
     return ConnectionPolicy(limit, unsent, shares=shares or ConnectionShares())
 
 

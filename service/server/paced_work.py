@@ -8,7 +8,7 @@ from time import perf_counter
 TURN_SECONDS = 0.001
 """How long work is begun in one iteration of the event loop, as far as that is more than one piece."""
 TURNS = 8
-"""Of so many iterations, work is begun in one: libuv accepts one connection in each, and an answer takes several."""
+"""Of so many iterations, work is begun in one: libuv accepts one connection in each, and a response takes several."""
 
 
 class PacedWork:

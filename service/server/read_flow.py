@@ -1,4 +1,4 @@
-"""When a connection reads: not while it holds bytes of requests that are sent ahead of the answers."""
+"""When a connection reads: not while it holds bytes of requests that are sent ahead of the responses."""
 
 from uvicorn.protocols.http.flow_control import FlowControl
 

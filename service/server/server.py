@@ -34,8 +34,8 @@ from service.server.tls import tls_options
 from service.services import Services, services_of
 from service.telemetry.status_line import show_status
 
-_ANSWER_SECONDS = 5
-"""Seconds for writing answers after the drain, before connections are closed."""
+_RESPONSE_SECONDS = 5
+"""Seconds for writing responses after the drain, before connections are closed."""
 
 UNREAD_SECONDS = 0.2
 """Seconds after a signal in which requests are accepted: some were sent before it, and are not read yet."""
@@ -51,7 +51,7 @@ class Server(uvicorn.Server):
     """After the first signal, goes on until all accepted requests are answered or the drain time is over.
 
     For `Settings.drain_delay_seconds`, and a moment at least, it is only not ready any more: all requests are taken,
-    and each answer is the last of its connection. Then it drains: health endpoints are answered and new requests are
+    and each response is the last of its connection. Then it drains: health endpoints are answered and new requests are
     refused. A second signal ends both.
 
     Args:
@@ -111,7 +111,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, close connections, and stop the workers; the process ends soon after, whatever they do."""
-        self._exit_deadline.set(_ANSWER_SECONDS + _EXIT_SECONDS)
+        self._exit_deadline.set(_RESPONSE_SECONDS + _EXIT_SECONDS)
         await super().shutdown(sockets)
         self._exit_deadline.set(_EXIT_SECONDS)
 
@@ -165,7 +165,7 @@ class Server(uvicorn.Server):
             self.lifecycle.drain()
 
     def _end_connections(self) -> None:
-        """Have every connection end with its next answer."""
+        """Have every connection end with its next response."""
         self._end.end_all()
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
@@ -336,6 +336,6 @@ def _configure(app: FastAPI, settings: Settings, policy: ConnectionPolicy) -> uv
         ws="none",
         lifespan="on",
         backlog=BACKLOG,
-        timeout_graceful_shutdown=_ANSWER_SECONDS,
+        timeout_graceful_shutdown=_RESPONSE_SECONDS,
         **tls_options(settings),
     )

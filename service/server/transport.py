@@ -1,4 +1,4 @@
-"""A transport that sends the head of an answer together with its body."""
+"""A transport that sends the head of a response together with its body."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class CoalescingTransport:
-    """Coalesces two consecutive writes: one system call less for each answer.
+    """Coalesces two consecutive writes: one system call less for each response.
 
     A write that no other follows is sent in the next iteration of the event loop. Writes to a client that has left are
     dropped, whatever the event loop. All else is delegated to the transport.

@@ -23,7 +23,7 @@ class Fetcher:
 
     Args:
         store: reads files.
-        place: the URL of the place, which tells its files from those of others in the cache.
+        place: the URL of the place, which distinguishes its files from those of others in the cache.
         cache: keeps them.
     """
 
@@ -40,7 +40,7 @@ class Fetcher:
             prefix: where its files are below the place; empty, or with a slash at the end.
             files: the files.
             folder: the folder, which must not exist.
-            step: told before each file, and while it is fetched.
+            step: called before each file, and while it is fetched.
 
         Raises:
             ModelFilesError: the files can be no model's, are too large, or not what `checksums` lists.
@@ -95,12 +95,14 @@ class Fetcher:
         return digest.hexdigest()
 
     def _check_digest(self, file: FileMark, place: Path, fetched: str, step: Step, until: float) -> None:
-        """Check a file against the digest that the store tells of it."""
-        told = self._store.digest(file)
-        if told is None or _digest(place, *told) == told[1]:
+        """Check a file against the store's digest of it."""
+        expected = self._store.digest(file)
+        if expected is None or _digest(place, *expected) == expected[1]:
             return
         if self._store.is_sure():
-            raise SourceError(f"{file.path} did not arrive as it was sent: its {told[0]} is not {told[1]}")
+            raise SourceError(
+                f"{file.path} did not arrive as it was sent: its {expected[0]} is not {expected[1]}"
+            )
         # the tag may be no digest: of an encrypted object it looks like one. What comes twice is what is there.
         if self._download(file, place, step, until) != fetched:
             raise SourceError(f"{file.path} did not arrive as it was sent")

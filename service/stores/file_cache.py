@@ -87,7 +87,7 @@ class FileCache:
         """Keep other processes from fetching meanwhile, which would fetch the same files.
 
         Args:
-            step: told again and again while another process fetches; can end the wait.
+            step: called repeatedly while another process fetches; can end the wait.
 
         Raises:
             OSError: the folder cannot be written.

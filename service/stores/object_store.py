@@ -77,7 +77,7 @@ class ObjectStore:
         with _told(self._url):
             found = obstore.get(self._store, file.path)
             tag = found.meta["e_tag"]
-            # Azure quotes it in answers, but not in listings
+            # Azure quotes it in responses, but not in listings
             if tag is not None and tag.strip('"') != file.tag.strip('"'):
                 raise SourceError(f"{file.path} has changed since it was listed")
             for chunk in found.stream(_CHUNK_BYTES):

@@ -26,7 +26,7 @@ class Poller:
         source: what is listed. From now on, only this object may change what is taken of it.
         repository: the models that were loaded of it.
         seconds: between two listings.
-        step: told before each part of a load; can stop it.
+        step: called before each part of a load; can stop it.
 
     Attributes:
         status: what came of it so far.

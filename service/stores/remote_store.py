@@ -24,9 +24,9 @@ class RemoteStore(Protocol):
         """
 
     def digest(self, file: FileMark) -> tuple[str, str] | None:
-        """Return a digest that the store tells of a file: the name of the algorithm, and the digest in hexadecimal.
+        """Return the store's digest of a file: the name of the algorithm, and the digest in hexadecimal.
 
-        The algorithm is one of `hashlib`, or `git`: the SHA-1 of git's blob. None where the store tells none.
+        The algorithm is one of `hashlib`, or `git`: the SHA-1 of git's blob. None where the store has none.
         """
 
     def is_sure(self) -> bool:

@@ -27,7 +27,7 @@ def unreadable(url: StoreUrl, error: Exception) -> SourceError:
     text = str(error).partition(_DETAILS)[0]
     code, message = _CODE.search(text), _MESSAGE.search(text)
     words = _DURATIONS.sub("", _BODY.sub("", text).partition("\n")[0]).strip(" :")
-    # of an answer in XML: other parts of it may tell what was signed
+    # of a response in XML: other parts of it may tell what was signed
     words = ": ".join([words, *(found[1].strip() for found in (code, message) if found)])
     reason = f"{url} cannot be read{_cause(words)}: {without_secrets(words)[:_MOST_WORDS]}"
     return SourceError(reason)

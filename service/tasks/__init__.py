@@ -6,7 +6,7 @@
     Task.draw(drawing, predictions)                      draws them on the picture
 
 Each task is a class in a file of its own; `registry.BUILT_IN` is the list of them, to which packages add others by
-entry points, and code by `register_task`. `model.toml`, the checks at load, the options of requests, answers and the
+entry points, and code by `register_task`. `model.toml`, the checks at load, the options of requests, responses and the
 API's description all read the class.
 """
 

@@ -26,7 +26,7 @@ _LISTED = 10
 
 
 MAX_PREDICTIONS = 1 << 19
-"""Most predictions of an answer, over all its items."""
+"""Most predictions of a response, over all its items."""
 
 
 class ClassificationConfig(TomlTable):
@@ -131,7 +131,7 @@ class Classification(Task):
 
         Raises:
             ServiceError: 422 `no_classes` where the input's size made an output of another shape, `invalid_parameter`
-                for a threshold where classes exclude each other; 413 `answer_too_large` for more than
+                for a threshold where classes exclude each other; 413 `response_too_large` for more than
                 `MAX_PREDICTIONS`.
         """
         del images
@@ -204,10 +204,10 @@ class Classification(Task):
 def _too_many(shape: tuple[int, ...]) -> ServiceError:
     items, count = shape
     message = (
-        f"the answer would hold {count} predictions for each of {items} items; at most {MAX_PREDICTIONS} are sent: "
+        f"the response would hold {count} predictions for each of {items} items; at most {MAX_PREDICTIONS} are sent: "
         "ask for fewer with top_k, or send fewer items"
     )
-    return ServiceError(413, "answer_too_large", message, {"limit": MAX_PREDICTIONS, "unit": "predictions"})
+    return ServiceError(413, "response_too_large", message, {"limit": MAX_PREDICTIONS, "unit": "predictions"})
 
 
 def _scores(output: Array, port: Port) -> Array:

@@ -57,7 +57,7 @@ class Detection(Task):
     keys = TaskKeys(DetectionConfig, takes_labels=True)
     view = DetectedView
     parameters = BoxParameters
-    answers_outputs = False
+    returns_outputs = False
     draws = True
 
     def __init__(self, model: TaskModel) -> None:
@@ -73,14 +73,14 @@ class Detection(Task):
             ServiceError: 422 `no_boxes`.
         """
         found = self._finder.find(outputs, parameters)
-        answers = []
+        responses = []
         for item, boxes in enumerate(found):
             placed = place_boxes(boxes.boxes, geometry_of(images, item))
             rows = zip(boxes.classes.tolist(), boxes.scores.tolist(), placed, strict=True)
-            answers.append(
+            responses.append(
                 [Detected(self._finder.label(index), index, score, box) for index, score, box in rows]
             )
-        return answers
+        return responses
 
     def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw the boxes, the most probable last, so that it lies on top."""

@@ -82,7 +82,7 @@ class VectorEmbedding(Task):
     keys = TaskKeys(EmbeddingConfig)
     view = EmbeddingView
     parameters = EmbeddingParameters
-    answers_outputs = False
+    returns_outputs = False
 
     def __init__(self, model: TaskModel) -> None:
         super().__init__(model)

@@ -100,7 +100,7 @@ class InstanceSegmentation(Task):
     keys = TaskKeys(InstanceConfig, takes_labels=True)
     view = InstanceView
     parameters = InstanceParameters
-    answers_outputs = False
+    returns_outputs = False
     draws = True
 
     def __init__(self, model: TaskModel) -> None:
@@ -116,13 +116,13 @@ class InstanceSegmentation(Task):
         """Return the instances of each item of the batch, most probable first.
 
         Raises:
-            ServiceError: 422 `no_boxes`; 413 `answer_too_large` where the boxes have more than `MAX_MASK_PIXELS`.
+            ServiceError: 422 `no_boxes`; 413 `response_too_large` where the boxes have more than `MAX_MASK_PIXELS`.
             NeedsDecoderError: there are many, and this thread leaves those to others.
         """
         prototypes = outputs[self._prototypes]
         if prototypes.ndim != 4:
             raise unreadable(f"output {self._prototypes} has shape {prototypes.shape}")
-        answers, pixels = [], 0
+        responses, pixels = [], 0
         for item, found in enumerate(self._finder.find(outputs, parameters)):
             geometry = geometry_of(images, item) or self._own_geometry(prototypes)
             placed = place_boxes(found.boxes, geometry)
@@ -133,7 +133,7 @@ class InstanceSegmentation(Task):
                 if pixels > MAX_MASK_PIXELS:
                     raise _too_large(pixels)
                 leave_large(pixels, LARGE_PIXELS)
-            answers.append(
+            responses.append(
                 [
                     self._instance(
                         index, score, box, prototypes[item] if wants_masks else None, mixed, geometry
@@ -141,7 +141,7 @@ class InstanceSegmentation(Task):
                     for index, score, box, mixed in rows
                 ]
             )
-        return answers
+        return responses
 
     def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Colour the pixels of each instance, and draw its box."""
@@ -273,7 +273,7 @@ def _too_large(pixels: int) -> ServiceError:
         f"the masks of all boxes would have {pixels} pixels; at most {MAX_MASK_PIXELS} are made: ask for mask=none, "
         "for fewer boxes with max_detections, or send a smaller picture"
     )
-    return ServiceError(413, "answer_too_large", message, {"limit": MAX_MASK_PIXELS, "unit": "pixels"})
+    return ServiceError(413, "response_too_large", message, {"limit": MAX_MASK_PIXELS, "unit": "pixels"})
 
 
 def _no_prototypes(model: TaskModel, problem: str, expected: str) -> ModelConfigError:

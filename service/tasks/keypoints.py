@@ -90,7 +90,7 @@ class Keypoints(Task):
     keys = TaskKeys(KeypointsConfig, takes_labels=True)
     view = FigureView
     parameters = BoxParameters
-    answers_outputs = False
+    returns_outputs = False
     draws = True
 
     def __init__(self, model: TaskModel) -> None:
@@ -110,7 +110,7 @@ class Keypoints(Task):
         Raises:
             ServiceError: 422 `no_boxes`.
         """
-        answers = []
+        responses = []
         for item, found in enumerate(self._finder.find(outputs, parameters)):
             geometry = geometry_of(images, item)
             points = found.extra.reshape(-1, *self._shape).astype(np.float64)
@@ -123,13 +123,13 @@ class Keypoints(Task):
                 points.tolist(),
                 strict=True,
             )
-            answers.append(
+            responses.append(
                 [
                     Figure(self._finder.label(index), index, score, box, tuple(map(tuple, places)))
                     for index, score, box, places in rows
                 ]
             )
-        return answers
+        return responses
 
     def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw boxes, the points that are probable, and the lines between them."""

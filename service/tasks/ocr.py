@@ -67,7 +67,7 @@ class LineReading(Task):
     name = "ocr"
     keys = TaskKeys(OcrConfig, takes_labels=True, labels_are_characters=True)
     view = LineView
-    answers_outputs = False
+    returns_outputs = False
 
     def __init__(self, model: TaskModel) -> None:
         super().__init__(model)

@@ -127,7 +127,7 @@ class Pipeline(Task):
         shown = steps[self.shown]
         self.has_labels = self.config.steps[self.shown].crops is not None
         self.draws = self.has_labels or shown.draws
-        self.answers_outputs = not self.has_labels and shown.answers_outputs
+        self.returns_outputs = not self.has_labels and shown.returns_outputs
         if self.has_labels and shown.view not in (PredictionView, LineView):
             problem = f"the step takes crops, and its task {shown.name} gives no labels"
             expected = "a step of the task classification or ocr"

@@ -30,7 +30,7 @@ MaskFormat = Literal["rle", "png", "array", "none"]
 NO_CLASS = 255
 """The value in a palette picture of pixels that belong to no class."""
 MAX_ARRAY_PIXELS = 1 << 22
-"""Most pixels of masks in an answer that are written as numbers."""
+"""Most pixels of masks in a response that are written as numbers."""
 MAX_MASK_PIXELS = 1 << 28
 """Most pixels of masks of all classes that may overlap; each takes a byte of memory."""
 MAX_SCORES = 1 << 31
@@ -124,7 +124,7 @@ class SemanticSegmentation(Task):
     keys = TaskKeys(SegmentationConfig, takes_labels=True)
     view = SegmentationView
     parameters = SegmentationParameters
-    answers_outputs = False
+    returns_outputs = False
     draws = True
 
     def __init__(self, model: TaskModel) -> None:
@@ -148,7 +148,7 @@ class SemanticSegmentation(Task):
         Raises:
             ServiceError: 422 `no_mask` where the input's size made an output of another shape, `invalid_parameter` for
                 a threshold where each pixel belongs to the class of its highest score; 413
-                `answer_too_large` for arrays of more than `MAX_ARRAY_PIXELS`, or more than `MAX_MASK_PIXELS` or
+                `response_too_large` for arrays of more than `MAX_ARRAY_PIXELS`, or more than `MAX_MASK_PIXELS` or
                 `MAX_SCORES`.
             NeedsDecoderError: there are many, and this thread leaves those to others.
         """
@@ -317,7 +317,7 @@ def _read_mask(mask: Any) -> Array:
 def _sampler(
     region: dict[str, Any], one: Segmentation, shown: Array | None
 ) -> Callable[[Array, Array], Array] | None:
-    """Return what tells which pixels of rows and columns belong to a region; None where there is no mask."""
+    """Return which pixels of rows and columns belong to a region; None where there is no mask."""
     if shown is not None:
         return lambda rows, columns: shown[rows[:, None], columns] == region["index"]
     return partial(sample_counts, region["rle"]["counts"], one.height) if "rle" in region else None
@@ -332,9 +332,9 @@ def _without_threshold() -> ServiceError:
 
 def _too_large(pixels: int, classes: int, limit: int, unit: str) -> ServiceError:
     message = f"masks of {pixels} pixels for {classes} classes are too many; send a smaller picture"
-    return ServiceError(413, "answer_too_large", message, {"limit": limit, "unit": unit})
+    return ServiceError(413, "response_too_large", message, {"limit": limit, "unit": unit})
 
 
 def _too_many(pixels: int) -> ServiceError:
     message = f"masks of {pixels} pixels are too many numbers; at most {MAX_ARRAY_PIXELS} are sent: ask for mask=rle"
-    return ServiceError(413, "answer_too_large", message, {"limit": MAX_ARRAY_PIXELS, "unit": "pixels"})
+    return ServiceError(413, "response_too_large", message, {"limit": MAX_ARRAY_PIXELS, "unit": "pixels"})

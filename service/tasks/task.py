@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A prediction for one item of a batch. Each task derives a class of its own, whose fields answers show by name.
+    """A prediction for one item of a batch. Each task derives a class of its own, whose fields responses show by name.
 
     Fields hold strings, numbers, None, arrays, and tuples and dicts of these; numbers may be NaN or infinite.
     """
@@ -60,9 +60,9 @@ class Task(ABC):
     Attributes:
         name: what `task` in `model.toml` calls it.
         keys: what else `model.toml` may say for it.
-        view: a prediction as answers show it, for the API's description; None for a task that makes none.
+        view: a prediction as responses show it, for the API's description; None for a task that makes none.
         parameters: what requests may set for it.
-        answers_outputs: whether answers hold the elements of the outputs where the request does not say.
+        returns_outputs: whether responses hold the elements of the outputs where the request does not say.
         draws: whether `draw` draws.
     """
 
@@ -70,7 +70,7 @@ class Task(ABC):
     keys: ClassVar[TaskKeys] = TaskKeys()
     view: ClassVar[type[BaseModel] | None] = None
     parameters: ClassVar[type[TaskParameters]] = TaskParameters
-    answers_outputs: bool = True
+    returns_outputs: bool = True
     draws: bool = False
 
     def __init__(self, model: TaskModel) -> None:
@@ -93,7 +93,7 @@ class Task(ABC):
         """
 
     def remark(self, predictions: Sequence[Sequence[Prediction]]) -> str | None:
-        """Return what clients are to be told about predictions, as a sentence; None where there is nothing."""
+        """Return the warning about predictions for the client, a sentence; None where there is none."""
         del predictions
         return None
 

@@ -6,7 +6,7 @@ from service.tasks.task import TaskModel
 
 
 class TextClassification(Classification):
-    """The task of models that classify texts; its table and its answers are those of a classification.
+    """The task of models that classify texts; its table and its responses are those of a classification.
 
     Raises:
         ModelConfigError: as for a classification; or the tokenizer cannot be read.

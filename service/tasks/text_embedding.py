@@ -63,7 +63,7 @@ class TextEmbedding(Task):
     name = "text-embedding"
     keys = TaskKeys(TextEmbeddingConfig)
     view = TextVectorView
-    answers_outputs = False
+    returns_outputs = False
 
     def __init__(self, model: TaskModel) -> None:
         super().__init__(model)

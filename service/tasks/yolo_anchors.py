@@ -69,6 +69,6 @@ def _in_pixels(anchors: Array, strides: Sequence[float], coarsest_first: bool) -
     ordered = anchors if areas[0] <= areas[-1] else anchors[::-1]
     if (ordered.max(axis=(1, 2)) > sizes).all():
         return ordered
-    # in cells, those of a coarse map may be the smaller ones: only the order of the maps tells which they are
+    # in cells, those of a coarse map may be the smaller ones: only the order of the maps shows which they are
     cells = anchors[::-1] if coarsest_first else anchors
     return cells * sizes[:, None, None] if (cells.max(axis=(1, 2)) <= sizes).all() else None

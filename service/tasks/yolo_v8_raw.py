@@ -126,7 +126,7 @@ class RawV8Head(Head):
         return sides.T[sound], scores[kept], classes[:, kept].argmax(axis=0), values.T
 
     def _grids(self, outputs: Sequence[Array]) -> list[Grid]:
-        """Return rows and columns of each map: as a part tells them, else those of the input's size."""
+        """Return rows and columns of each map: as a part shows them, else those of the input's size."""
         for part in (self._classes, self._boxes, self._extra):
             grids = None if part is None else part.grids(outputs)
             if grids is not None:

@@ -105,7 +105,7 @@ def _without_overlap(slices: Sequence[_Slice]) -> Iterator[_Slice]:
     """Yield the slices of one thread so that they do not overlap.
 
     A thread does one thing at a time: a run that begins during another is the same run, recorded for another request of
-    the batch, and an answer is encoded when the previous one is done.
+    the batch, and a response is encoded when the previous one is done.
     """
     busy_until = run_until = 0
     for slice_ in sorted(slices, key=lambda slice_: (slice_.start, slice_.end)):

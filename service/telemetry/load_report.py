@@ -23,7 +23,7 @@ class LoadReport:
     def __init__(self) -> None:
         self._lock = Lock()
         self._next = monotonic() + _SECONDS
-        self._told: dict[str, float] = {}
+        self._sent: dict[str, float] = {}
 
     def tell(self, state: LoadState) -> None:
         """Tell of a new state; any thread may call this."""
@@ -37,9 +37,9 @@ class LoadReport:
     def _is_due(self, text: str) -> bool:
         with self._lock:
             now = monotonic()
-            self._told = {told: when for told, when in self._told.items() if now < when + _AGAIN_SECONDS}
-            is_due = now >= self._next and text not in self._told
+            self._sent = {sent: when for sent, when in self._sent.items() if now < when + _AGAIN_SECONDS}
+            is_due = now >= self._next and text not in self._sent
             if is_due:
                 self._next = now + _SECONDS
-                self._told[text] = now
+                self._sent[text] = now
             return is_due

@@ -34,7 +34,7 @@ class BatchStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ModelStatistics:
-    """What was counted of one version of a model. The time of a request is from the end of its body to its answer's.
+    """What was counted of one version of a model. The time of a request is from the end of its body to its response's.
 
     Attributes:
         name: name of the model.
@@ -47,7 +47,7 @@ class ModelStatistics:
         queue: times that answered requests waited.
         compute_input: times that decoding them took.
         compute_infer: times of their runs.
-        compute_output: times that encoding their answers took.
+        compute_output: times that encoding their responses took.
         failures: reason -> number of requests that were not answered.
         observed: answered requests whose run was observed.
         request_counts: answered requests by time: up to each of `REQUEST_SECONDS` and above the one before, and above

@@ -12,7 +12,7 @@ KNOWN_METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH
 OTHER_METHOD = "_OTHER"
 """Stands for every method that the semantic conventions do not know."""
 CLIENT_CLOSED_REQUEST = 499
-"""Status in the log of a request whose client left before its answer; no client ever gets it."""
+"""Status in the log of a request whose client left before its response; no client ever gets it."""
 
 _logger = logging.getLogger("service.access")
 
@@ -30,7 +30,7 @@ class RequestLog:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._http = Histogram(
             "http_server_request_duration_seconds",
-            "seconds from the head of an HTTP request to the end of its answer",
+            "seconds from the head of an HTTP request to the end of its response",
             ("http_request_method", "http_route", "http_response_status_code"),
             registry=registry,
         )
@@ -49,7 +49,7 @@ class RequestLog:
             method: its method.
             route: the template of its route; None where no route matched.
             path: its path as the client sent it, which is logged where no route matched.
-            status: status of its answer.
+            status: status of its response.
         """
         known = method if method in KNOWN_METHODS else OTHER_METHOD
         _end(context, self._http.labels(known, route or "", status), method, route or path[:200], status)

@@ -86,7 +86,7 @@ class InferenceStatistics:
 _HISTOGRAMS = (
     (
         "kuiper_request_seconds",
-        "seconds from the end of an answered request's body to the end of its answer",
+        "seconds from the end of an answered request's body to the end of its response",
         REQUEST_SECONDS,
     ),
     (
@@ -105,7 +105,7 @@ _HISTOGRAMS = (
 _COUNTERS = (
     ("statistics_items", "items (rows) of answered requests"),
     ("statistics_input_seconds", "decoding the inputs of answered requests"),
-    ("statistics_output_seconds", "encoding the answers of answered requests"),
+    ("statistics_output_seconds", "encoding the responses of answered requests"),
 )
 
 
@@ -208,7 +208,9 @@ class _Model:
         if stages is not None:
             stages[0].observe((timestamps.decode_end - timestamps.decode_start) / 1e9)
             stages[1].observe((timestamps.forward_end - timestamps.forward_start) / 1e9)
-            if timestamps.encode_end:  # 0 if the client of that call left, or its answer could not be encoded
+            if (
+                timestamps.encode_end
+            ):  # 0 if the client of that call left, or its response could not be encoded
                 stages[2].observe((timestamps.encode_end - timestamps.forward_end) / 1e9)
         if record.trace is not None:
             for layer in record.trace.layers:

@@ -34,12 +34,12 @@ class ModelStats(BaseModel):
     runs: int = Field(description="runs; a batch is one")
     batch_sizes: dict[str, int] = Field(description="number of rows of a run -> how many runs had as many")
     latency: LatencyView = Field(
-        description="from the end of a request's body to its answer; of those that were observed nothing is counted"
+        description="from the end of a request's body to its response; of those that were observed nothing is counted"
     )
 
 
 class StatsView(BaseModel):
-    """The server's counters. They only grow while models stay loaded: differences of two answers are rates."""
+    """The server's counters. They only grow while models stay loaded: differences of two responses are rates."""
 
     uptime_s: float
     memory_bytes: int | None = Field(description="resident memory of the process; null where it is not known")

@@ -1,4 +1,4 @@
-"""Recent runs as `/traces` shows them; layers have the form that they have in answers to `/infer`."""
+"""Recent runs as `/traces` shows them; layers have the form that they have in responses to `/infer`."""
 
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ class TraceSummary(BaseModel):
     surface: Literal["infer", "v1", "v2", "grpc"]
     ending: Literal["SUCCESS", "REJECTED", "CANCELED", "BACKEND", "OTHER"]
     received_ms: float = Field(description="end of the request's body, in milliseconds since the epoch")
-    total_ms: float = Field(description="milliseconds from then until the answer was encoded")
+    total_ms: float = Field(description="milliseconds from then until the response was encoded")
     batch_size: int = Field(description="items of the run")
     observed: bool = Field(
         description="whether the run kept operands or computed statistics, which makes it slower than other runs"

@@ -109,7 +109,7 @@ class ShadowJob(Generic[Payload]):
         return decoded
 
     def _encode(self, outcome: RunOutcome) -> Payload:
-        answer = self._call.encode(outcome)
+        response = self._call.encode(outcome)
         self._outputs = outcome.result.outputs
         self._seconds = (outcome.timestamps.forward_end - outcome.timestamps.forward_start) / 1e9
-        return answer
+        return response

@@ -134,11 +134,11 @@ class Shadows:
         plan: _Plan,
         job: ShadowJob[Payload],
         done: DoneCallback[Payload],
-        answer: Payload | None,
+        response: Payload | None,
         error: BaseException | None,
     ) -> None:
         """Have the call answered, and then look for a worker."""
-        done(answer, error)
+        done(response, error)
         if error is not None:
             return
         reason = self._why_not_now()

@@ -1,5 +1,5 @@
-"""The Open Inference Protocol (v2), as Triton and its clients use it: requests to arrays, results to answers.
+"""The Open Inference Protocol (v2), as Triton and its clients use it: requests to arrays, results to responses.
 
-`V2Exchange` is one inference request and its answer; functions such as `describe_model` make the other answers. The
+`V2Exchange` is one inference request and its response; functions such as `describe_model` make the other responses. The
 routes are in `service.api.v2`.
 """

@@ -12,14 +12,14 @@ from service.codec.inflation import check_memory
 from service.config.limits import Limits
 from service.decoding import leave_large
 from service.errors import ServiceError
-from service.scheduling.answer import BytesLike
+from service.scheduling.response import BytesLike
 
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 
 LARGE_BYTES = 2 << 20
-"""Most bytes of an answer that are compressed where they are."""
+"""Most bytes of a response that are compressed where they are."""
 WORTH_BYTES = 1024
-"""Answers with fewer bytes are not compressed."""
+"""Responses with fewer bytes are not compressed."""
 _STEP = 1 << 16
 _SAMPLE = 1 << 14
 _WORTH_RATIO = 0.9
@@ -72,7 +72,7 @@ def decompress(body: bytes | bytearray, encoding: str, limits: Limits) -> bytes 
 
 
 def choose_encoding(accept: str | None) -> str:
-    """Choose the coding of an answer by `Accept-Encoding`: gzip, deflate, or identity if it accepts neither."""
+    """Choose the coding of a response by `Accept-Encoding`: gzip, deflate, or identity if it accepts neither."""
     if not accept:
         return IDENTITY
     qualities = dict(_parse_coding(item) for item in accept.lower().split(","))
@@ -83,17 +83,17 @@ def choose_encoding(accept: str | None) -> str:
 
 
 def compress(pieces: Sequence[BytesLike], encoding: str) -> tuple[Sequence[BytesLike], str]:
-    """Compress an answer if that makes it smaller by at least a tenth.
+    """Compress a response if that makes it smaller by at least a tenth.
 
     Args:
-        pieces: the answer's body; they are never joined.
+        pieces: the response's body; they are never joined.
         encoding: the coding.
 
     Returns:
         The pieces to send, and their coding.
 
     Raises:
-        NeedsDecoderError: the answer is large, and this thread leaves that to others.
+        NeedsDecoderError: the response is large, and this thread leaves that to others.
     """
     length = sum(map(len, pieces))
     if encoding == IDENTITY or length < WORTH_BYTES:

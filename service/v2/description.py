@@ -1,7 +1,7 @@
 """The JSON part of a request that describes binary data, and what is remembered of it.
 
 Clients send the same JSON part with each request, and other numbers behind it. Once such a request has been answered in
-the usual way, it is known where the arrays of the next one lie, and how its answer begins.
+the usual way, it is known where the arrays of the next one lie, and how its response begins.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 
 from engine import Array, Port
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.answer import Answer
+from service.scheduling.response import EncodedResponse
 from service.v2.binary import write_array
 from service.v2.datatypes import BF16, BOOL, BYTES, DTYPES, is_complex
 from service.v2.document import parse_object
@@ -22,7 +22,7 @@ from service.v2.request import InferRequest, InputTensor, parse_request
 
 _MOST_DESCRIPTIONS = 256
 """Descriptions that are remembered of each model; those that were not sent for longest are forgotten."""
-_MOST_ANSWERS = 16
+_MOST_RESPONSES = 16
 """Answers, by the shapes of the outputs, that are remembered of each description."""
 _BRIEF_NS = 500_000
 """Most nanoseconds that a run takes which is brief."""
@@ -43,12 +43,12 @@ class _InputPlace(NamedTuple):
     shape: tuple[int, ...]
 
 
-class _AnswerForm(NamedTuple):
-    """An answer without its arrays: its JSON part, the indices of the outputs that follow, and its headers."""
+class _ResponseForm(NamedTuple):
+    """A response without its arrays: its JSON part, the indices of the outputs that follow, and its headers."""
 
     text: bytes
     indices: tuple[int, ...]
-    template: Answer
+    template: EncodedResponse
 
 
 class Description:
@@ -61,14 +61,14 @@ class Description:
         request: what it says.
     """
 
-    __slots__ = ("_answers", "_places", "_run_ns", "_size", "request")
+    __slots__ = ("_places", "_responses", "_run_ns", "_size", "request")
 
     def __init__(self, request: InferRequest) -> None:
         self.request = request
         self._places: tuple[_InputPlace, ...] | None = None
         self._size = 0
         self._run_ns = 0
-        self._answers: dict[_OutputForm, _AnswerForm] = {}
+        self._responses: dict[_OutputForm, _ResponseForm] = {}
 
     @property
     def is_brief(self) -> bool:
@@ -76,7 +76,7 @@ class Description:
 
         Those of another form tell nothing: a model may take a thousand times as long for a long sequence.
         """
-        return bool(self._answers) and self._run_ns <= _BRIEF_NS
+        return bool(self._responses) and self._run_ns <= _BRIEF_NS
 
     def note_run(self, nanoseconds: int) -> None:
         """Take in how long the run for a request took that it describes."""
@@ -114,16 +114,18 @@ class Description:
         self._size = start
         self._places = tuple(places[port.operand] for port in ports)
 
-    def answer(self, outputs: Sequence[Array]) -> Answer | None:
-        """Return the answer with a run's outputs; None where it has to be written in the usual way."""
-        form = self._answers.get(tuple([(array.shape, array.dtype) for array in outputs]))
+    def respond(self, outputs: Sequence[Array]) -> EncodedResponse | None:
+        """Return the response with a run's outputs; None where it has to be written in the usual way."""
+        form = self._responses.get(tuple([(array.shape, array.dtype) for array in outputs]))
         if form is None:
             return None
         arrays = [write_array(outputs[index], "") for index in form.indices]
-        return Answer((form.text, *arrays), form.template.media_type, form.template.headers)
+        return EncodedResponse((form.text, *arrays), form.template.media_type, form.template.headers)
 
-    def remember_answer(self, outputs: Sequence[Array], sent: Sequence[Array], answer: Answer) -> None:
-        """Remember how an answer begins whose outputs are all sent as binary data, as they are.
+    def remember_response(
+        self, outputs: Sequence[Array], sent: Sequence[Array], response: EncodedResponse
+    ) -> None:
+        """Remember how a response begins whose outputs are all sent as binary data, as they are.
 
         Not where two outputs are one array: a layer that finds nothing to change gives its input itself, so that of
         other numbers they may be two.
@@ -131,18 +133,18 @@ class Description:
         Args:
             outputs: the outputs of its run.
             sent: those that it has, in its order.
-            answer: the answer, not compressed: its JSON part, then the arrays.
+            response: the response, not compressed: its JSON part, then the arrays.
         """
         if len(set(map(id, outputs))) < len(outputs):
             return
         indices = [next(i for i, output in enumerate(outputs) if output is array) for array in sent]
-        text, *pieces = answer.pieces
+        text, *pieces = response.pieces
         sizes = [outputs[index].nbytes for index in indices]
-        if [len(piece) for piece in pieces] != sizes or len(self._answers) >= _MOST_ANSWERS:
+        if [len(piece) for piece in pieces] != sizes or len(self._responses) >= _MOST_RESPONSES:
             return
         form = tuple((array.shape, array.dtype) for array in outputs)
-        self._answers[form] = _AnswerForm(
-            bytes(text), tuple(indices), Answer((), answer.media_type, answer.headers)
+        self._responses[form] = _ResponseForm(
+            bytes(text), tuple(indices), EncodedResponse((), response.media_type, response.headers)
         )
 
 

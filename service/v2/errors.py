@@ -3,7 +3,7 @@
 from service.errors import ServiceError
 
 _STATUSES = {406: 400, 415: 400, 422: 400}
-"""Status elsewhere -> status in the protocol: Triton answers 400 to every faulty request."""
+"""Status elsewhere -> status in the protocol: Triton returns 400 to every faulty request."""
 
 
 def as_v2(error: ServiceError) -> ServiceError:

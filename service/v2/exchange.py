@@ -1,4 +1,4 @@
-"""One inference request of the protocol: its body is decoded to the inputs of a graph, the run encoded to an answer."""
+"""One inference request of the protocol: its body is decoded to inputs of a graph, the run encoded to a response."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,9 +12,9 @@ from service.context import context_of
 from service.decoding import NeedsDecoderError
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.answer import Answer
 from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import SurfaceName
+from service.scheduling.response import EncodedResponse
 from service.v2.batching import is_batch_open
 from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
 from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding
@@ -24,7 +24,7 @@ from service.v2.inputs import read_inputs
 from service.v2.parameters import InferParameters
 from service.v2.raw import raw_input
 from service.v2.request import InferRequest, parse_request, request_parameters
-from service.v2.response import SelectedOutput, check_names, compressed, select_outputs, write_answer
+from service.v2.response import SelectedOutput, check_names, compressed, select_outputs, write_response
 from service.v2.waiting import waits_for_nothing
 
 _NOT_READ = InferRequest(None, InferParameters(), ())
@@ -47,7 +47,7 @@ _WINDOW = 1 << 20
 
 
 class V2Exchange:
-    """An inference request and its answer.
+    """An inference request and its response.
 
     `scheduling` may be called first, then `decode`, then `encode`, each once, by one thread at a time.
 
@@ -56,7 +56,7 @@ class V2Exchange:
         body: the request's whole body.
         encoding: its content coding.
         header_length: length of its JSON part; None if there is nothing else, `RAW` if there is no such part.
-        answer_encoding: content coding of the answer.
+        response_encoding: content coding of the response.
         limits: upper bounds on the size of the request.
         padding: number of zero bytes before the body; 0 if it is compressed.
         request_id: id of the request.
@@ -75,7 +75,7 @@ class V2Exchange:
         body: bytes | bytearray,
         encoding: str,
         header_length: int | None,
-        answer_encoding: str,
+        response_encoding: str,
         limits: Limits,
         padding: int = 0,
         request_id: str = "",
@@ -88,7 +88,7 @@ class V2Exchange:
         self._body = body
         self._encoding = encoding
         self._header_length = header_length
-        self._answer_encoding = answer_encoding
+        self._response_encoding = response_encoding
         self._limits = limits
         self._open_batch = is_batch_open(model)
         self._document: Document | None = None
@@ -104,11 +104,11 @@ class V2Exchange:
         """
         context = context_of(request)
         headers = context.headers  # most requests have neither, and need not be asked further
-        encoding = answer_encoding = IDENTITY
+        encoding = response_encoding = IDENTITY
         if b"content-encoding" in headers:
             encoding = parse_encoding(context.header(b"content-encoding"))
         if b"accept-encoding" in headers:
-            answer_encoding = choose_encoding(context.header(b"accept-encoding"))
+            response_encoding = choose_encoding(context.header(b"accept-encoding"))
         header_length = parse_header_length(context.header(_HEADER))
         padding = padding_of(header_length) if encoding == IDENTITY else 0
         return cls(
@@ -116,7 +116,7 @@ class V2Exchange:
             b"",
             encoding,
             header_length,
-            answer_encoding,
+            response_encoding,
             limits,
             padding,
             context.request_id,
@@ -128,7 +128,7 @@ class V2Exchange:
         json_size = size if self._header_length is None else self._header_length
         return self.is_compressed or json_size > SMALL_BYTES
 
-    def call(self, body: bytes, received_ns: int) -> Job[Answer]:
+    def call(self, body: bytes, received_ns: int) -> Job[EncodedResponse]:
         """Return the call of a body, with the padding in front.
 
         Raises:
@@ -159,12 +159,14 @@ class V2Exchange:
     def is_brief(self) -> bool:
         """Whether few bytes are read as they are, and requests of this very form were answered after brief runs.
 
-        Nor may the answer be compressed, or a layer do what the engine does not know.
+        Nor may the response be compressed, or a layer do what the engine does not know.
         """
         description = self._description
         if description is None or not description.is_brief or len(self._body) > _BRIEF_BODY:
             return False
-        is_plain = self._encoding == IDENTITY == self._answer_encoding  # few bytes may be many when unpacked
+        is_plain = (
+            self._encoding == IDENTITY == self._response_encoding
+        )  # few bytes may be many when unpacked
         return is_plain and waits_for_nothing(self._model)
 
     def scheduling(self) -> InferParameters:
@@ -234,31 +236,31 @@ class V2Exchange:
         parameters = self._request.parameters
         return Decoded(inputs, Options(trace=parameters.trace or TraceLevel.OFF, capture=()))
 
-    def encode(self, outcome: RunOutcome) -> Answer:
-        """Return the answer.
+    def encode(self, outcome: RunOutcome) -> EncodedResponse:
+        """Return the response.
 
         Raises:
             ServiceError: 400 if the run lacks an output that was asked for, or the protocol cannot express one; 413
-                `answer_too_large`.
+                `response_too_large`.
         """
         request, outputs = self._request, outcome.result.outputs
         description, times = self._description, outcome.timestamps
-        is_plain = outcome.result.trace is None and self._answer_encoding == IDENTITY
+        is_plain = outcome.result.trace is None and self._response_encoding == IDENTITY
         if description is not None:
             description.note_run(times.forward_end - times.forward_start)
-            answer = description.answer(outputs) if is_plain else None
-            if answer is not None:
-                return answer
+            response = description.respond(outputs) if is_plain else None
+            if response is not None:
+                return response
         selected = select_outputs(
             request.outputs, outputs, self._model.graph.outputs, request.parameters.binary_output
         )
-        answer = write_answer(
+        response = write_response(
             self._head(outcome.result.trace), selected, self._model.config.labels, self._limits
         )
-        answer = compressed(answer, self._answer_encoding)
+        response = compressed(response, self._response_encoding)
         if is_plain and description is not None and _are_sent_as_they_are(selected):
-            description.remember_answer(outputs, [output.array for output in selected], answer)
-        return answer
+            description.remember_response(outputs, [output.array for output in selected], response)
+        return response
 
     def _read(self, text: memoryview, data: memoryview) -> dict[str, Array]:
         """Return the inputs of a request that is read for the first time."""
@@ -288,7 +290,7 @@ class V2Exchange:
         return read_inputs(request.inputs, parts, graph.inputs, config, self._open_batch, self._limits)
 
     def _head(self, trace: RunTrace | None) -> Document:
-        """Return the members of the answer before its outputs."""
+        """Return the members of the response before its outputs."""
         request = self._request
         head: Document = {} if request.id is None else {"id": request.id}
         head |= {"model_name": self._model.name, "model_version": self._model.version}

@@ -15,7 +15,7 @@ _ERRORS = {
     403: "Loading and unloading models on request is turned off.",
     404: "There is no such model, or no such version of it.",
     408: "The body took too long to arrive.",
-    413: "The body (compressed or decompressed), an image, a tensor or the answer exceeds a limit of the server.",
+    413: "The body (compressed or decompressed), an image, a tensor or the response exceeds a limit of the server.",
     500: "The server failed; its log gives the reason under the id of the request.",
     501: "The body has a Content-Encoding other than gzip, deflate or identity.",
     503: "The queue is full, the model is broken, or the server is starting or shutting down; see `Retry-After`.",
@@ -39,7 +39,10 @@ _PARAMETERS = {
         "minimum": 0,
         "description": "1 is served first; 0: the default priority of the model",
     },
-    "trace": {"type": "boolean", "description": "show what every layer did, in the parameters of the answer"},
+    "trace": {
+        "type": "boolean",
+        "description": "show what every layer did, in the parameters of the response",
+    },
     "binary_data_output": {"type": "boolean", "description": "send outputs as binary data"},
 }
 _INPUT = {
@@ -78,7 +81,7 @@ _REQUEST = {
         "parameters": {
             "type": "object",
             # described in words, because requests generated at random from a schema would nearly all time out
-            "description": "beside these, `timeout`: whole microseconds that the answer may take, 0 for the "
+            "description": "beside these, `timeout`: whole microseconds that the response may take, 0 for the "
             "server's own; 504 when they are over",
             "properties": _PARAMETERS,
         },

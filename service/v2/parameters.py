@@ -23,7 +23,7 @@ class InferParameters:
     Attributes:
         timeout: seconds after which the request is abandoned; None if it sets none.
         priority: 1 is served first; 0 if it sets none.
-        trace: how much of the run the answer shows; None if it does not say.
+        trace: how much of the run the response shows; None if it does not say.
         binary_output: whether outputs are sent as binary data unless they say otherwise.
     """
 

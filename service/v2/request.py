@@ -66,7 +66,7 @@ class InferRequest:
     """An inference request.
 
     Attributes:
-        id: the client's id, which the answer repeats; None if there is none.
+        id: the client's id, which the response repeats; None if there is none.
         parameters: what it asks for besides inputs and outputs.
         inputs: its inputs, in the order of the request.
         outputs: the outputs that it asks for; empty for all.

@@ -1,4 +1,4 @@
-"""Converts the outputs of a run to the bytes of an answer."""
+"""Converts the outputs of a run to the bytes of a response."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from service.codec.json_array import json_data
 from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
 from service.config.limits import Limits
 from service.errors import ServiceError, did_you_mean
-from service.scheduling.answer import Answer
+from service.scheduling.response import EncodedResponse
 from service.v2.binary import HEADER, write_array, write_strings
 from service.v2.classification import classify
 from service.v2.compression import IDENTITY, compress
@@ -28,7 +28,7 @@ class SelectedOutput:
     """An output that is sent.
 
     Attributes:
-        name: its name in the answer: the one that the client uses.
+        name: its name in the response: the one that the client uses.
         array: its elements.
         port: what the file declares about it; None if only the run could show that it exists.
         requested: how the client wants it.
@@ -83,24 +83,24 @@ def check_names(requested: Sequence[RequestedOutput], ports: Sequence[Port]) -> 
             find_port(ports, output.name, "output")
 
 
-def write_answer(
+def write_response(
     head: dict[str, Any],
     selected: Sequence[SelectedOutput],
     labels: Sequence[str] | None,
     limits: Limits,
-) -> Answer:
-    """Write an answer, not compressed yet.
+) -> EncodedResponse:
+    """Write a response, not compressed yet.
 
     Args:
         head: its members before `outputs`.
         selected: the outputs.
         labels: names of the classes, for outputs that are sent as classes.
-        limits: how large an answer may be.
+        limits: how large a response may be.
 
     Raises:
-        ServiceError: 400 `unsupported_output` or `no_classes`, 413 `answer_too_large`.
+        ServiceError: 400 `unsupported_output` or `no_classes`, 413 `response_too_large`.
     """
-    limits.check_answer(sum(output.array.nbytes for output in selected))
+    limits.check_response(sum(output.array.nbytes for output in selected))
     outputs, buffers = [], []
     for output in selected:
         described, buffer = write_output(output, labels)
@@ -114,19 +114,19 @@ def write_answer(
     else:
         text = [orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)]
     if not any(output.requested.binary for output in selected):
-        return Answer(text, JSON_TYPE)
-    return Answer((*text, *buffers), BINARY_TYPE, {HEADER: str(sum(map(len, text)))})
+        return EncodedResponse(text, JSON_TYPE)
+    return EncodedResponse((*text, *buffers), BINARY_TYPE, {HEADER: str(sum(map(len, text)))})
 
 
-def compressed(answer: Answer, encoding: str) -> Answer:
-    """Compress an answer if that makes it sufficiently smaller."""
-    headers = {**answer.headers, "Vary": "Accept-Encoding"}
+def compressed(response: EncodedResponse, encoding: str) -> EncodedResponse:
+    """Compress a response if that makes it sufficiently smaller."""
+    headers = {**response.headers, "Vary": "Accept-Encoding"}
     if encoding == IDENTITY:
-        return Answer(answer.pieces, answer.media_type, headers)
-    pieces, applied = compress(answer.pieces, encoding)
+        return EncodedResponse(response.pieces, response.media_type, headers)
+    pieces, applied = compress(response.pieces, encoding)
     if applied != IDENTITY:
         headers["Content-Encoding"] = applied
-    return Answer(pieces, answer.media_type, headers)
+    return EncodedResponse(pieces, response.media_type, headers)
 
 
 def _find(ports: Sequence[Port], name: str, names: Sequence[str]) -> int:

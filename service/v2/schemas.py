@@ -1,4 +1,4 @@
-"""Schemas of the protocol's answers; inference writes the same JSON without pydantic."""
+"""Schemas of the protocol's responses; inference writes the same JSON without pydantic."""
 
 from typing import Any
 
@@ -123,7 +123,7 @@ class IndexLine(_View):
     reason: str = Field(description="why it is not served; empty if it is")
 
 
-class EmptyAnswer(_View):
+class EmptyResponse(_View):
     """The model was loaded or unloaded."""
 
 
@@ -199,7 +199,7 @@ class LogSettingView(_View):
 
 
 class InferResponseTensor(_View):
-    """An output in an answer."""
+    """An output in a response."""
 
     name: str
     datatype: str
@@ -211,7 +211,7 @@ class InferResponseTensor(_View):
 
 
 class InferResponse(_View):
-    """The JSON part of the answer to an inference request."""
+    """The JSON part of the response to an inference request."""
 
     id: str | None = None
     model_name: str

@@ -26,7 +26,7 @@ class Target:
         process_id: of the server.
         seconds: how long an attack goes on that needs time rather than bytes.
         sent: bytes that the attacker has sent.
-        replies: answers by status and error code, such as "503 queue_full".
+        replies: responses by status and error code, such as "503 queue_full".
     """
 
     port: int

@@ -148,7 +148,7 @@ def _look_afterwards(measurement: Measurement, server: AttackedServer, before: t
 
 
 def _outputs(body: bytes) -> object:
-    """Return the outputs of an answer: they alone do not change from answer to answer."""
+    """Return the outputs of a response: they alone do not change from response to response."""
     with contextlib.suppress(ValueError):
         return json.loads(body).get("outputs")
     return None

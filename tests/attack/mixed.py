@@ -1,4 +1,4 @@
-"""Valid and hostile requests, mixed, as many as are asked for: no 500, no wrong answer, nothing that grows.
+"""Valid and hostile requests, mixed, as many as are asked for: no 500, no wrong response, nothing that grows.
 
 Run: python -m tests.attack.mixed [--requests N] [--seed N]
 """
@@ -33,7 +33,7 @@ MOST_GROWTH = 24 << 20
 """Bytes that the server may grow by, once it has had a quarter of the requests."""
 MOST_FAULTS = 20
 PATIENCE = 60.0
-"""Seconds until a client that gets no answer says so."""
+"""Seconds until a client that gets no response says so."""
 _READ_BYTES = 1 << 16
 _IS_ENTRY = re.compile(r"\d{4}-\d\d-\d\dT")
 """An entry of the log begins with its time; what follows it are the lines of a traceback."""
@@ -46,9 +46,9 @@ class Mixture:
     """A run.
 
     Attributes:
-        statuses: status -> answers.
+        statuses: status -> responses.
         hostile: what was done -> how often.
-        valid: requests whose answers were compared with what is expected.
+        valid: requests whose responses were compared with what is expected.
         faults: what was wrong, in words, the first of them.
         fault_count: how much was wrong.
         left: requests that are still to be made.
@@ -79,7 +79,7 @@ class Mixture:
         lines = [
             f"{total:,} requests: {self.valid:,} compared with what is expected, {total - self.valid:,} hostile",
             f"hostile: {kinds}",
-            f"answers by status: {statuses}",
+            f"responses by status: {statuses}",
             *(f"FAULT: {fault}" for fault in self.faults),
             f"{self.fault_count} faults",
         ]
@@ -125,7 +125,7 @@ class _Client:
             self._run.blame(f"{attempt.name}: 500 {reply.body[:200]!r} to {attempt.data[:2000]!r}")
 
     async def _ask(self, data: bytes) -> SoakReply:
-        """Return the answer to a request on the connection that is kept.
+        """Return the response to a request on the connection that is kept.
 
         The server may have closed that meanwhile, as nothing was asked: then it is asked anew, as HTTP clients do.
         """
@@ -156,7 +156,7 @@ class _Client:
             while piece := await reader.read(_READ_BYTES):
                 read += piece
         except ConnectionError:
-            pass  # it was closed before all was sent, which is an answer as well
+            pass  # it was closed before all was sent, which is a response as well
         finally:
             writer.transport.abort()
             with contextlib.suppress(OSError):
@@ -178,7 +178,7 @@ class _Client:
 
 
 async def _alone(url: str) -> list[LoadCase]:
-    """Return what is asked, with the answers that it gets when nothing else is asked."""
+    """Return what is asked, with the responses that it gets when nothing else is asked."""
     connection = await SoakConnection.open(url)
     cases = []
     for case in make_cases():

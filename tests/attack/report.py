@@ -57,7 +57,7 @@ def _milliseconds(seconds: float | None) -> str:
 
 
 def _refused(honest: Latency) -> str:
-    """Say how many honest questions got anything but an answer."""
+    """Say how many honest questions got anything but a response."""
     return f" ({honest.refused} of {honest.asked} refused)" if honest.refused else ""
 
 

@@ -22,7 +22,7 @@ class Latency:
         p50: median, in seconds; None where nothing was asked.
         p99: 99th percentile, in seconds; None where nothing was asked.
         asked: number of questions.
-        refused: how many of them got another answer than 200, or none.
+        refused: how many of them got another response than 200, or none.
     """
 
     p50: float | None

@@ -1,4 +1,4 @@
-"""Every attack in small: the server lives, answers no 500, and answers right afterwards."""
+"""Every attack in small: the server lives, returns no 500, and answers right afterwards."""
 
 import sys
 from collections.abc import Iterator

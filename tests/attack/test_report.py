@@ -39,7 +39,7 @@ def report(*measurements: Measurement) -> AttackReport:
     return AttackReport(machine, "2026-01-02", "usual", tuple(map(result_of, measurements)))
 
 
-def test_a_row_shows_sizes_memory_latency_and_answers() -> None:
+def test_a_row_shows_sizes_memory_latency_and_responses() -> None:
     row = markdown([result_of(measured())]).splitlines()[-1]
     assert row == (
         "| patience | 20,000 visits | 210/315/220 | 1/50 | 4/6 | 3x 200, 1,200x 503 queue_full | - |"

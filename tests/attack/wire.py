@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.attack.attack import Target
 
 REPLY_SECONDS = 60.0
-"""Seconds until an attacker gives up on an answer."""
+"""Seconds until an attacker gives up on a response."""
 
 
 def request_head(target: str, length: int, kind: str = "application/octet-stream") -> bytes:
@@ -74,7 +74,7 @@ class Wire:
         return sent
 
     def read_some(self, size: int) -> int:
-        """Read what has come of an answer, at most so many bytes, without waiting; returns how many bytes."""
+        """Read what has come of a response, at most so many bytes, without waiting; returns how many bytes."""
         self._socket.setblocking(False)
         try:
             return len(self._socket.recv(size))
@@ -84,21 +84,21 @@ class Wire:
             self._socket.settimeout(REPLY_SECONDS)
 
     def reply(self) -> int:
-        """Read an answer and count it; returns its status, 0 where the server closed the connection."""
-        with contextlib.suppress(OSError), self._socket.makefile("rb") as answer:
-            words = answer.readline().split()
+        """Read a response and count it; returns its status, 0 where the server closed the connection."""
+        with contextlib.suppress(OSError), self._socket.makefile("rb") as response:
+            words = response.readline().split()
             if len(words) > 1:
                 length = 0
-                while line := answer.readline().strip():
+                while line := response.readline().strip():
                     name, _, value = line.partition(b":")
                     length = int(value) if name.lower() == b"content-length" else length
-                self._count(int(words[1]), answer.read(length))
+                self._count(int(words[1]), response.read(length))
                 return int(words[1])
         self._target.replies["closed"] += 1
         return 0
 
     def is_closed(self) -> bool:
-        """Tell whether the server has closed the connection; reads nothing that an answer is made of."""
+        """Tell whether the server has closed the connection; reads nothing that a response is made of."""
         self._socket.setblocking(False)
         try:
             return self._socket.recv(1, socket.MSG_PEEK) == b""

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 PAUSE_SECONDS = 0.02
-"""Time between an answer and the next question."""
+"""Time between a response and the next question."""
 PATIENCE_SECONDS = 20.0
 """Time after which a question counts as unanswered."""
 START_SECONDS = 120.0
@@ -29,8 +29,8 @@ class Observation:
     """What one honest client noticed.
 
     Attributes:
-        seconds: of each answer with status 200, and of each question that was not answered.
-        replies: by status, "none" where there was no answer.
+        seconds: of each response with status 200, and of each question that was not answered.
+        replies: by status, "none" where there was no response.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Observation:
 
     @property
     def refused(self) -> int:
-        """Number of questions that got another answer than 200, or none."""
+        """Number of questions that got another response than 200, or none."""
         return self.replies.total() - self.replies["200"]
 
     def percentile(self, percent: float) -> float:
@@ -61,7 +61,7 @@ class HonestClient:
         self._connection: http.client.HTTPConnection | None = None
 
     def ask(self) -> tuple[int, bytes]:
-        """Return status and body of an answer; status 0 where there was none.
+        """Return status and body of a response; status 0 where there was none.
 
         A kept connection that the server has closed meanwhile is no failure: it is asked anew, as HTTP clients do.
         """
@@ -77,8 +77,8 @@ class HonestClient:
             self._connection.request(
                 "GET" if self._body is None else "POST", self._target, self._body, headers
             )
-            answer = self._connection.getresponse()
-            return answer.status, answer.read()
+            response = self._connection.getresponse()
+            return response.status, response.read()
         except (OSError, http.client.HTTPException):
             self.close()
             return 0, b""
@@ -101,7 +101,7 @@ class HonestClient:
 
 
 def ask_once(client: HonestClient) -> tuple[int, bytes]:
-    """Return status and body of one answer, asked for on a new connection."""
+    """Return status and body of one response, asked for on a new connection."""
     with contextlib.closing(client):
         return client.ask()
 

@@ -23,7 +23,7 @@ BAR = 1.5
 
 
 def caller(module: Any, client: Any) -> Callable[[], None]:
-    """Return what sends one request by a client and reads its answer."""
+    """Return what sends one request by a client and reads its response."""
     pixels = np.random.default_rng(0).random((1, 1, 28, 28), np.float32)
     tensor = module.InferInput("0", list(pixels.shape), "FP32")
     tensor.set_data_from_numpy(pixels)

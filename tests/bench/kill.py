@@ -32,7 +32,7 @@ class Round:
         quiet: seconds of the longest request while nothing happens.
         killed: the same from the kill until another process serves.
         seconds: how long that took.
-        statuses: how many answers there were of each status.
+        statuses: how many responses there were of each status.
         broken: connections that ended, of each client.
     """
 
@@ -43,11 +43,11 @@ class Round:
     broken: tuple[int, ...]
 
 
-def measure_round(models: Path, clients: int, answers: int) -> Round:
+def measure_round(models: Path, clients: int, responses: int) -> Round:
     """Kill a process under load."""
     flags = ("--models", str(models), "--processes", "2", "--trace-rate", "0")
     with ServerProcess(*flags) as server, Load(server.url, clients=clients) as load:
-        load.until_answered(answers)
+        load.until_answered(responses)
         quiet = take_longest(load)
         parent = server.process.pid
         victim, *_ = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
@@ -55,9 +55,9 @@ def measure_round(models: Path, clients: int, answers: int) -> Round:
         os.kill(int(victim), signal.SIGKILL)
         server.wait_for_line(SERVES)
         seconds = monotonic() - began
-        load.until_answered(answers)
+        load.until_answered(responses)
         killed = take_longest(load)
-    return Round(quiet, killed, seconds, load.answers, tuple(len(told.broken) for told in load.told))
+    return Round(quiet, killed, seconds, load.responses, tuple(len(told.broken) for told in load.told))
 
 
 def take_longest(load: Load) -> float:
@@ -76,7 +76,7 @@ def report(rounds: Sequence[Round]) -> str:
         f"longest request: {median(quiet):.0f} ms at rest, {median(killed):.0f} ms around a kill "
         f"(medians of {len(rounds)}; at most {max(quiet):.0f} and {max(killed):.0f})\n"
         f"another process serves after {median(one.seconds for one in rounds):.2f} s\n"
-        f"answers by status: {dict(statuses)}; connections that ended: "
+        f"responses by status: {dict(statuses)}; connections that ended: "
         f"{max(map(sum, (one.broken for one in rounds)))} of {len(rounds[0].broken)} at most, "
         f"{max(max(one.broken) for one in rounds)} of one client at most"
     )
@@ -87,11 +87,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--clients", type=int, default=6)
-    parser.add_argument("--answers", type=int, default=500, help="of each client before and after")
+    parser.add_argument("--responses", type=int, default=500, help="of each client before and after")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         models = add_model(Path(folder), "vector", VECTOR)
-        print(report([measure_round(models, given.clients, given.answers) for _ in range(given.rounds)]))
+        print(report([measure_round(models, given.clients, given.responses) for _ in range(given.rounds)]))
 
 
 if __name__ == "__main__":

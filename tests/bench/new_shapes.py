@@ -179,7 +179,7 @@ class SteadyClient:
 
 
 def ask(port: int, body: bytes) -> None:
-    """Send a request on a connection of its own, and wait for its answer.
+    """Send a request on a connection of its own, and wait for its response.
 
     Raises:
         RuntimeError: it is not answered 200.
@@ -191,10 +191,10 @@ def ask(port: int, body: bytes) -> None:
 
 def _ask_on(connection: http.client.HTTPConnection, body: bytes) -> None:
     connection.request("POST", "/infer?trace=off", body, {"Content-Type": "application/json"})
-    answer = connection.getresponse()
-    content = answer.read()
-    if answer.status != http.client.OK:
-        raise RuntimeError(f"status {answer.status}: {content[:200]!r}")
+    response = connection.getresponse()
+    content = response.read()
+    if response.status != http.client.OK:
+        raise RuntimeError(f"status {response.status}: {content[:200]!r}")
 
 
 @contextmanager

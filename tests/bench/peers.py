@@ -52,8 +52,8 @@ def _openvino(files: ModelFiles, threads: int, precision: str) -> Call:
     ports = range(len(compiled.outputs))
 
     def call() -> list[Array]:
-        answer = request.infer([image], share_inputs=True, share_outputs=True)
-        return [answer[port] for port in ports]
+        response = request.infer([image], share_inputs=True, share_outputs=True)
+        return [response[port] for port in ports]
 
     return call
 

@@ -3,7 +3,8 @@
 Run: python -m tests.bench.ray [--rounds N] [--seconds N], in an environment with the extra [ray], such as .venv-cluster
 
 Both run the digits with one worker on one thread, and are asked in turns by wrk on one connection. The times are
-medians of a round, the least of all rounds: whatever else the machine does only adds to them. Answers are compared too.
+medians of a round, the least of all rounds: whatever else the machine does only adds to them.
+Responses are compared too.
 """
 
 import argparse
@@ -41,7 +42,7 @@ def main() -> None:
     with MeasuredServer(command, port, "/readyz"), ray_cluster(nodes=1) as cluster:
         cluster.run(Application({"workers": 1, "threads": 1, "log_level": "warning"}))
         ports = {"alone": port, "in Ray": cluster.port}
-        print(f"{'median ms':<12}{'alone':>10}{'in Ray':>10}{'more':>10}{'answers':>12}")
+        print(f"{'median ms':<12}{'alone':>10}{'in Ray':>10}{'more':>10}{'responses':>12}")
         for rows in ROWS:
             report(ports, digits_request(rows), rows, arguments)
 
@@ -55,9 +56,9 @@ def report(ports: Mapping[str, int], request: Ask, rows: int, arguments: argpars
             raw = raw_request(request, port)
             times[name].append(measure(f"http://127.0.0.1:{port}", raw, 1, arguments.seconds).p50)
     alone, clustered = (min(times[name]) for name in ports)
-    answers = "bit-equal" if same else "DIFFERENT"
+    responses = "bit-equal" if same else "DIFFERENT"
     print(
-        f"{f'{rows} rows':<12}{alone:>10.2f}{clustered:>10.2f}{clustered - alone:>10.2f}{answers:>12}",
+        f"{f'{rows} rows':<12}{alone:>10.2f}{clustered:>10.2f}{clustered - alone:>10.2f}{responses:>12}",
         flush=True,
     )
 

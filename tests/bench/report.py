@@ -98,7 +98,7 @@ def starts(report: BenchReport) -> str:
                         f"{start.error:.0e}",
                     ]
                 )
-    head = ["model", "runtime", "load ms", "to first answer ms", "peak MiB", "error"]
+    head = ["model", "runtime", "load ms", "to first response ms", "peak MiB", "error"]
     return table(head, rows) if rows else ""
 
 

@@ -31,7 +31,7 @@ class Startup:
 
     @property
     def build_seconds(self) -> float:
-        """From files to the first answer."""
+        """From files to the first response."""
         return self.load_seconds + self.first_seconds
 
 
@@ -115,7 +115,7 @@ class Throughput:
 
 @dataclass(frozen=True)
 class StartupPhases:
-    """Where the time until the first answer goes, imports apart."""
+    """Where the time until the first response goes, imports apart."""
 
     model: str
     import_seconds: float

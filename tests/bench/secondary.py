@@ -50,7 +50,7 @@ def throughput(files: ModelFiles) -> Throughput:
 
 
 def split(files: ModelFiles) -> StartupPhases:
-    """Return where the time until the first answer goes; runs in a process of its own, and keeps no compiled code."""
+    """Return where the time until the first response goes; runs in a process of its own, and keeps no compiled code."""
     os.environ["KUIPER_CACHE"] = ""
     graph = RuntimeGraph(files.param, backend="native")
     image = files.model.input()

@@ -4,8 +4,8 @@
 
 Two servers have the digits as two versions; one of them makes shadow runs. They are asked in short turns, one
 request after the other, so that whatever else the machine does slows both alike. What counts is the ratio of the 99th
-percentiles of all their times; its range is that of turns drawn again, with replacement. Answers of both are compared,
-but for their times.
+percentiles of all their times; its range is that of turns drawn again, with replacement. Responses of both are
+compared, but for their times.
 """
 
 import argparse
@@ -34,7 +34,7 @@ PLAIN = '\n[traffic]\nweights = {"1" = 1}\n'
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; returns 1 where the ratio is too large, or an answer is another one."""
+    """Measure and print; returns 1 where the ratio is too large, or a response is another one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--requests", type=int, default=50)
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             name: stack.enter_context(_server(_models(root / name, table))).port
             for name, table in {"without": PLAIN, "with": shadow}.items()
         }
-        answers = {name: _ask(port, 1, 0.0)[1] for name, port in ports.items()}
+        responses = {name: _ask(port, 1, 0.0)[1] for name, port in ports.items()}
         turns: dict[str, list[list[float]]] = {name: [] for name in ports}
         for turn in range(chosen.rounds):
             for name in sorted(ports, reverse=bool(turn % 2)):
@@ -62,8 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"p{percent} {before:.3f} -> {after:.3f} ms, ratio {after / before:.3f} ({low:.3f} to {high:.3f})"
         )
     print(f"shadow runs: {outcomes}")
-    is_same = answers["with"] == answers["without"]
-    print("answers are the same" if is_same else "answers differ")
+    is_same = responses["with"] == responses["without"]
+    print("responses are the same" if is_same else "responses differ")
     return 0 if is_same and np.percentile(shadowed, 99) <= MOST_RATIO * np.percentile(without, 99) else 1
 
 
@@ -111,11 +111,11 @@ def _ask(port: int, requests: int, pause: float) -> tuple[list[float], bytes]:
     for _ in range(requests):
         began = time.perf_counter()
         connection.request("POST", "/infer?trace=off", body, {"Content-Type": "image/png"})
-        answer = connection.getresponse()
-        content = answer.read()
+        response = connection.getresponse()
+        content = response.read()
         times.append(time.perf_counter() - began)
-        if answer.status != http.client.OK:
-            raise RuntimeError(f"status {answer.status}: {content[:200]!r}")
+        if response.status != http.client.OK:
+            raise RuntimeError(f"status {response.status}: {content[:200]!r}")
         if pause:
             time.sleep(pause)
     connection.close()

@@ -79,7 +79,7 @@ def test_sample_calls_untimed_first_and_bounds_its_calls() -> None:
     assert len(calls) > len(times) >= 1
 
 
-def test_worker_answers_for_what_it_holds() -> None:
+def test_worker_responses_for_what_it_holds() -> None:
     with Worker(doubled, 21) as worker:
         assert worker.ask(held) == 42
         assert worker.ask(plus, 1) == 43

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 SECONDS = 300
-"""How long an answer may take."""
+"""How long a response may take."""
 
 
 class WorkerError(Exception):
@@ -39,13 +39,13 @@ class Worker:
             self._connection.send((function, arguments))
             if not self._connection.poll(SECONDS):
                 raise WorkerError(f"no answer within {SECONDS} s")
-            is_answer, answer = self._connection.recv()
+            is_response, response = self._connection.recv()
         except (EOFError, ConnectionError) as error:
             self._process.join(1)
             raise WorkerError(f"its process ended with exit code {self._process.exitcode}") from error
-        if not is_answer:
-            raise WorkerError(answer)
-        return answer
+        if not is_response:
+            raise WorkerError(response)
+        return response
 
     def close(self) -> None:
         """End the process."""

@@ -47,7 +47,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def answers(url: str) -> bool:
+def responses(url: str) -> bool:
     """Tell whether a server answers, if only that it does not like the request."""
     address = urlsplit(url)
     connection = HTTPConnection(address.netloc, timeout=SOON)
@@ -150,7 +150,7 @@ class _ProcessBucket(Bucket):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        until(lambda: answers(f"{self.url}{path}"))
+        until(lambda: responses(f"{self.url}{path}"))
 
     def _stop(self) -> None:
         self._process.kill()

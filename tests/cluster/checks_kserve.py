@@ -1,4 +1,4 @@
-"""Every call of KServe's own clients, over HTTP and by gRPC, with the answers that plain HTTP gets."""
+"""Every call of KServe's own clients, over HTTP and by gRPC, with the responses that plain HTTP gets."""
 
 import asyncio
 import base64
@@ -95,22 +95,22 @@ def request(
 
 
 def infer_all(server: ServerProcess, make: Callable[[bool], kserve.InferRequest]) -> list[Any]:
-    """Return the answers by both clients, each with binary data and without; twice by gRPC, which remembers forms."""
-    answers = []
+    """Return the responses by both clients, each with binary data and without; twice by gRPC, which remembers forms."""
+    responses = []
     for binary in (True, False):
         asked = make(binary)
         if binary or all(
             entry.datatype != "FP16" for entry in asked.inputs
         ):  # in JSON the client has no FP16
-            answers.append(by_rest(server, "infer", asked, model_name=asked.model_name))
-            answers += [by_grpc(server, "infer", make(binary)) for _ in range(2)]
-    return answers
+            responses.append(by_rest(server, "infer", asked, model_name=asked.model_name))
+            responses += [by_grpc(server, "infer", make(binary)) for _ in range(2)]
+    return responses
 
 
-def outputs_of(answer: Any) -> list[Output]:
+def outputs_of(response: Any) -> list[Output]:
     return [
         (entry.name, entry.datatype, list(entry.shape), entry.as_numpy().tobytes())
-        for entry in answer.outputs
+        for entry in response.outputs
     ]
 
 
@@ -134,7 +134,7 @@ def plain(
         "parameters": {"binary_data_output": True},
     }
     head = json.dumps(document).encode()
-    answer = httpx.post(
+    response = httpx.post(
         f"{server.url}/v2/models/{model}/infer",
         content=b"".join((head, *parts)),
         headers={
@@ -143,14 +143,14 @@ def plain(
         },
         timeout=SOON,
     )
-    assert answer.status_code == 200, answer.text
-    start = int(answer.headers["Inference-Header-Content-Length"])
+    assert response.status_code == 200, response.text
+    start = int(response.headers["Inference-Header-Content-Length"])
     found = []
-    for entry in json.loads(answer.content[:start])["outputs"]:
+    for entry in json.loads(response.content[:start])["outputs"]:
         end = start + entry["parameters"]["binary_data_size"]
-        found.append((entry["name"], entry["datatype"], entry["shape"], answer.content[start:end]))
+        found.append((entry["name"], entry["datatype"], entry["shape"], response.content[start:end]))
         start = end
-    assert start == len(answer.content)
+    assert start == len(response.content)
     return found
 
 
@@ -182,17 +182,17 @@ def test_datatypes(server: ServerProcess, datatype: str) -> None:
     array = np.array([[low, high], [1, 0], [high, low]], dtype)
     wanted = plain(server, model, {"in": array})
     assert wanted == [("out", datatype, [3, 2], array.tobytes())]
-    answers = infer_all(server, lambda binary: request(model, {"in": array}, binary))
-    assert len(answers) == (3 if datatype == "FP16" else 6)
-    for answer in answers:
-        assert outputs_of(answer) == wanted
+    responses = infer_all(server, lambda binary: request(model, {"in": array}, binary))
+    assert len(responses) == (3 if datatype == "FP16" else 6)
+    for response in responses:
+        assert outputs_of(response) == wanted
 
 
 def test_pictures_are_read_as_pytorch_reads_them(server: ServerProcess) -> None:
     wanted = plain(server, "digits", {"0": pictures()})
-    for answer in infer_all(server, lambda binary: request("digits", {"0": pictures()}, binary)):
-        assert outputs_of(answer) == wanted
-        found = answer.outputs[0].as_numpy()
+    for response in infer_all(server, lambda binary: request("digits", {"0": pictures()}, binary)):
+        assert outputs_of(response) == wanted
+        found = response.outputs[0].as_numpy()
         np.testing.assert_allclose(found, probabilities(), rtol=1e-4, atol=1e-6)
 
 
@@ -202,21 +202,21 @@ def test_encoded_images(server: ServerProcess) -> None:
 
     images = np.array([IMAGE, IMAGE], object)
     texts = [base64.b64encode(IMAGE).decode()] * 2  # as JSON has them
-    answers = [
+    responses = [
         by_rest(server, "infer", request("digits", {"0": images}, True), model_name="digits"),
         by_rest(server, "infer", encoded(texts), model_name="digits"),
         by_grpc(server, "infer", request("digits", {"0": images}, True)),
         by_grpc(server, "infer", encoded([IMAGE, IMAGE])),
     ]
-    answer = httpx.post(
+    response = httpx.post(
         f"{server.url}/v2/models/digits/infer",
         json={"inputs": [{"name": "0", "shape": [2], "datatype": "BYTES", "data": texts}]},
         timeout=SOON,
     ).json()
-    (output,) = answer["outputs"]
+    (output,) = response["outputs"]
     wanted = np.array(output["data"], np.float32).reshape(2, 10)
     assert wanted.argmax(axis=1).tolist() == [7, 7]
-    for found in answers:
+    for found in responses:
         assert outputs_of(found) == [("31", "FP32", [2, 10], wanted.tobytes())]
 
 
@@ -233,9 +233,11 @@ def test_inputs_and_outputs_by_their_names(
     assert [name for name, *_ in wanted] == list(names or ("s", "t"))
     sums = {"s": np.array([2, -1], np.float32), "t": np.array([2, 0], np.float32)}
     assert all(data == sums[name].tobytes() for name, *_, data in wanted)
-    for answer in infer_all(server, lambda binary: request("pair", arrays, binary, names, request_id="mine")):
-        assert outputs_of(answer) == wanted
-        assert (answer.id, answer.model_name) == ("mine", "pair")
+    for response in infer_all(
+        server, lambda binary: request("pair", arrays, binary, names, request_id="mine")
+    ):
+        assert outputs_of(response) == wanted
+        assert (response.id, response.model_name) == ("mine", "pair")
 
 
 def test_classes(server: ServerProcess) -> None:
@@ -254,11 +256,11 @@ def test_classes(server: ServerProcess) -> None:
 def test_versions_by_grpc(server: ServerProcess) -> None:
     ones = {"in": np.ones((1, 2), np.float32)}
     for version, factor in (("1", 1), ("3", 3), (None, 3)):
-        answer = by_grpc(server, "infer", request("versioned", ones, True, model_version=version))
-        assert answer.model_version == (version or "3")
-        assert outputs_of(answer) == [("out", "FP32", [1, 2], (ones["in"] * factor).tobytes())]
+        response = by_grpc(server, "infer", request("versioned", ones, True, model_version=version))
+        assert response.model_version == (version or "3")
+        assert outputs_of(response) == [("out", "FP32", [1, 2], (ones["in"] * factor).tobytes())]
         over_http = f"versioned/versions/{version}" if version else "versioned"
-        assert outputs_of(answer) == plain(server, over_http, ones)
+        assert outputs_of(response) == plain(server, over_http, ones)
 
 
 def test_a_request_that_is_json_already_and_its_headers(server: ServerProcess) -> None:
@@ -268,11 +270,11 @@ def test_a_request_that_is_json_already_and_its_headers(server: ServerProcess) -
     ]
     told: dict[str, str] = {}
     headers = {"X-Request-ID": "told-by-me"}
-    answer = by_rest(
+    response = by_rest(
         server, "infer", {"inputs": entries}, model_name="pair", headers=headers, response_headers=told
     )
     assert told["x-request-id"] == "told-by-me"
-    assert outputs_of(answer) == plain(server, "pair", PAIR)
+    assert outputs_of(response) == plain(server, "pair", PAIR)
 
 
 FLOATS = {"in": np.ones((1, 2), np.float32)}

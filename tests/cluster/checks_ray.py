@@ -45,7 +45,7 @@ def cluster() -> Iterator[RayCluster]:
 
 
 @pytest.fixture(scope="module")
-def answers() -> dict[int, bytes]:
+def responses() -> dict[int, bytes]:
     """What a plain server answers: the outputs of requests, by their rows."""
     port = free_port()
     flags = ["--models", str(MODELS / "digits"), "--port", str(port)]
@@ -55,17 +55,17 @@ def answers() -> dict[int, bytes]:
 
 
 def _outputs(port: int, rows: int, path: str = "/v2/models/digits/infer") -> bytes:
-    """Return the outputs of a request, in binary at the end of its answer."""
+    """Return the outputs of a request, in binary at the end of its response."""
     status, body = ask(port, digits_request(rows, path))
     assert status == 200, body
     return body[-rows * 40 :]
 
 
-def test_answers_are_those_of_a_plain_server_and_of_pytorch(
-    cluster: RayCluster, answers: dict[int, bytes]
+def test_responses_are_those_of_a_plain_server_and_of_pytorch(
+    cluster: RayCluster, responses: dict[int, bytes]
 ) -> None:
     cluster.have(TWO)
-    for rows, wanted in answers.items():
+    for rows, wanted in responses.items():
         assert {_outputs(cluster.port, rows) for _ in range(8)} == {wanted}
     status, body = ask(cluster.port, binary_request(pictures()))
     assert status == 200, body
@@ -73,13 +73,13 @@ def test_answers_are_those_of_a_plain_server_and_of_pytorch(
     np.testing.assert_allclose(given, probabilities(), rtol=1e-4, atol=1e-6)
 
 
-def test_killed_replicas_cost_no_request(cluster: RayCluster, answers: dict[int, bytes]) -> None:
+def test_killed_replicas_cost_no_request(cluster: RayCluster, responses: dict[int, bytes]) -> None:
     connections, kills = 4, 2
     cluster.have(TWO)
     with ExitStack() as stack:
         loads = {
             rows: stack.enter_context(load_on(cluster.port, digits_request(rows), wanted, connections))
-            for rows, wanted in answers.items()
+            for rows, wanted in responses.items()
         }
         for _ in range(kills):
             _wait_for_each(loads)
@@ -109,10 +109,10 @@ def _new_of(cluster: RayCluster, before: set[int]) -> int:
 
 
 def test_a_lost_node_costs_no_request_and_its_replica_comes_back_with_another(
-    cluster: RayCluster, answers: dict[int, bytes], capsys: pytest.CaptureFixture[str]
+    cluster: RayCluster, responses: dict[int, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.have(TWO)
-    with load_on(cluster.port, digits_request(SMALL), answers[SMALL]) as load:
+    with load_on(cluster.port, digits_request(SMALL), responses[SMALL]) as load:
         load.wait_for(20)
         cluster.lose_node(cluster.nodes[-1])
         wait_until(lambda: len(cluster.replicas()) == 1, "the loss to be noticed")
@@ -128,12 +128,12 @@ def test_a_lost_node_costs_no_request_and_its_replica_comes_back_with_another(
     assert not load.failures, load.failures[:5]
 
 
-def test_a_redeployment_costs_no_request(cluster: RayCluster, answers: dict[int, bytes]) -> None:
+def test_a_redeployment_costs_no_request(cluster: RayCluster, responses: dict[int, bytes]) -> None:
     cluster.have(TWO)
     before = {replica["pid"] for replica in cluster.replicas()}
     idle = HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     assert _status(idle) == 200
-    with load_on(cluster.port, digits_request(SMALL), answers[SMALL]) as load:
+    with load_on(cluster.port, digits_request(SMALL), responses[SMALL]) as load:
         load.wait_for(100)
         cluster.run(Application({"queue_size": 65, "deployment": _TWO_REPLICAS}))
         wait_until(lambda: _new_of(cluster, before) == 2, "two new replicas")
@@ -152,10 +152,10 @@ def _status(connection: HTTPConnection) -> int:
     connection.request(
         "POST", request.path, request.body, request.headers | {"X-Request-ID": "of-the-client"}
     )
-    answer = connection.getresponse()
-    answer.read()
-    assert answer.msg.get_all("X-Request-ID") == ["of-the-client"]
-    return answer.status
+    response = connection.getresponse()
+    response.read()
+    assert response.msg.get_all("X-Request-ID") == ["of-the-client"]
+    return response.status
 
 
 def test_errors_are_the_servers_own(cluster: RayCluster) -> None:
@@ -170,7 +170,7 @@ def test_errors_are_the_servers_own(cluster: RayCluster) -> None:
     assert all("queue" in failure for failure in load.failures), load.failures[:3]
 
 
-def test_replicas_answer_grpc_at_their_nodes(cluster: RayCluster) -> None:
+def test_replicas_response_grpc_at_their_nodes(cluster: RayCluster) -> None:
     import grpc
 
     cluster.have(SINGLE)
@@ -179,11 +179,11 @@ def test_replicas_answer_grpc_at_their_nodes(cluster: RayCluster) -> None:
         assert is_ready(b"", timeout=60) == b"\x08\x01"  # field 1, true
 
 
-def test_replicas_follow_the_load(cluster: RayCluster, answers: dict[int, bytes]) -> None:
+def test_replicas_follow_the_load(cluster: RayCluster, responses: dict[int, bytes]) -> None:
     delays = {"upscale_delay_s": 0.5, "downscale_delay_s": 1.0, "look_back_period_s": 10.5}
     scaling = {"min_replicas": 1, "max_replicas": 2, **delays}
     cluster.have(Application({"deployment": {"autoscaling": scaling, "max_replicas_per_node": 1}}))
-    with load_on(cluster.port, digits_request(SMALL), answers[SMALL], connections=1) as load:
+    with load_on(cluster.port, digits_request(SMALL), responses[SMALL], connections=1) as load:
         load.wait_for(20)
         assert len(cluster.replicas()) == 1
         with load_on(cluster.port, digits_request(100), b"", connections=8) as more:
@@ -195,17 +195,19 @@ def test_replicas_follow_the_load(cluster: RayCluster, answers: dict[int, bytes]
     assert not more.failures, more.failures[:5]
 
 
-def test_each_model_is_an_application_below_a_prefix(cluster: RayCluster, answers: dict[int, bytes]) -> None:
+def test_each_model_is_an_application_below_a_prefix(
+    cluster: RayCluster, responses: dict[int, bytes]
+) -> None:
     path = "/v2/models/digits"
     half = {"deployment": {"num_cpus": 0.5}}
     cluster.have(Application(half, "own", path), Application(half, "mounted", "/numbers"))
-    wait_until(lambda: _answers(cluster.port, f"{path}/infer", "/numbers/readyz"), "both applications")
-    assert _outputs(cluster.port, SMALL, f"{path}/infer") == answers[SMALL]
-    assert _outputs(cluster.port, SMALL, f"/numbers{path}/infer") == answers[SMALL]
+    wait_until(lambda: _responses(cluster.port, f"{path}/infer", "/numbers/readyz"), "both applications")
+    assert _outputs(cluster.port, SMALL, f"{path}/infer") == responses[SMALL]
+    assert _outputs(cluster.port, SMALL, f"/numbers{path}/infer") == responses[SMALL]
     assert ask(cluster.port, digits_request(SMALL, "/infer?model=digits"))[0] == 404
 
 
-def test_the_file_of_the_guide_is_deployed(cluster: RayCluster, answers: dict[int, bytes]) -> None:
+def test_the_file_of_the_guide_is_deployed(cluster: RayCluster, responses: dict[int, bytes]) -> None:
     from ray.serve.context import _get_global_client
     from ray.serve.schema import ServeDeploySchema
 
@@ -219,10 +221,10 @@ def test_the_file_of_the_guide_is_deployed(cluster: RayCluster, answers: dict[in
         _get_global_client().deploy_apps(ServeDeploySchema(**file))
         wait_until(lambda: len(cluster.replicas()) == 2, "two replicas")
         wait_until(lambda: ask(cluster.port, digits_request(SMALL))[0] == 200, "its route")
-        assert _outputs(cluster.port, SMALL) == answers[SMALL]
+        assert _outputs(cluster.port, SMALL) == responses[SMALL]
     finally:
         cluster.delete("kuiper")
 
 
-def _answers(port: int, *paths: str) -> bool:
+def _responses(port: int, *paths: str) -> bool:
     return all(ask(port, digits_request(1, path))[0] in (200, 405) for path in paths)

@@ -67,14 +67,14 @@ def server(bucket: Bucket, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def test_models_are_those_of_the_folder_bit_by_bit(server: StoreServer) -> None:
     asked = digits_request(3)
-    answer = server.client.post(asked.path, content=asked.body, headers=asked.headers)
+    response = server.client.post(asked.path, content=asked.body, headers=asked.headers)
     pictures = np.random.default_rng(3).random((3, 1, 28, 28), dtype=np.float32)
     graph = RuntimeGraph(DIGITS / "digits.pnnx.param", backend="numpy")
     graph.build()
     # as many threads as in the server: they decide the order of sums
     with threadpool_limits(1, user_api="blas"):
         expected = graph.forward([pictures])[0]
-    assert answer.content.endswith(expected.tobytes())
+    assert response.content.endswith(expected.tobytes())
 
 
 def test_what_does_not_change_is_not_loaded_again(server: StoreServer) -> None:

@@ -116,12 +116,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif (data := self.server.bucket.objects.get(unquote(name))) is None:
             self._refuse(404, "NoSuchKey", "The specified key does not exist.")
         else:
-            self._answer(200, "application/octet-stream", data, _tag(data))
+            self._respond(200, "application/octet-stream", data, _tag(data))
 
     def _tell_token(self) -> None:
         assert self.headers["Metadata-Flavor"] == "Google"
         token = {"access_token": _MACHINE_TOKEN, "expires_in": 3599, "token_type": "Bearer"}
-        self._answer(200, "application/json", json.dumps(token).encode())
+        self._respond(200, "application/json", json.dumps(token).encode())
 
     def _list(self, query: dict[str, str]) -> None:
         """Answer as https://cloud.google.com/storage/docs/xml-api/get-bucket-list describes for `list-type=2`."""
@@ -143,13 +143,13 @@ class _Handler(BaseHTTPRequestHandler):
             f"{token}{contents}</ListBucketResult>"
         )
         assert query["list-type"] == "2"
-        self._answer(200, "application/xml; charset=UTF-8", text.encode())
+        self._respond(200, "application/xml; charset=UTF-8", text.encode())
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         text = f"<?xml version='1.0' encoding='UTF-8'?><Error><Code>{code}</Code><Message>{message}</Message></Error>"
-        self._answer(status, "application/xml; charset=UTF-8", text.encode())
+        self._respond(status, "application/xml; charset=UTF-8", text.encode())
 
-    def _answer(self, status: int, kind: str, data: bytes, tag: str = "") -> None:
+    def _respond(self, status: int, kind: str, data: bytes, tag: str = "") -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))

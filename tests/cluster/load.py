@@ -13,7 +13,7 @@ import numpy as np
 from engine.dtypes import Array
 
 TIMEOUT_SECONDS = 150.0
-"""An answer that takes longer counts as a failure."""
+"""A response that takes longer counts as a failure."""
 BACK_OFF_SECONDS = 0.2
 """How long a client that failed waits: the sockets of a killed process close one after the other, the listening one
 too, and who asks again at once may find it."""
@@ -35,7 +35,7 @@ class Ask:
 
 
 def digits_request(rows: int, path: str = "/v2/models/digits/infer") -> Ask:
-    """Return a request to the digits for so many rows, 3136 bytes for each; its answer is binary as well."""
+    """Return a request to the digits for so many rows, 3136 bytes for each; its response is binary as well."""
     return binary_request(np.random.default_rng(rows).random((rows, 1, 28, 28), dtype=np.float32), path)
 
 
@@ -57,7 +57,7 @@ class Load:
     """What was asked and answered.
 
     Attributes:
-        answered: requests with the answer that all of them have to get.
+        answered: requests with the response that all of them have to get.
         failures: what happened to each of the others.
     """
 
@@ -80,7 +80,7 @@ class Load:
             goal = self.answered + count
             if not self._more.wait_for(lambda: self.answered >= goal, TIMEOUT_SECONDS):
                 raise TimeoutError(
-                    f"{self.answered} of {goal} answers came, and failures: {self.failures[:5]}"
+                    f"{self.answered} of {goal} responses came, and failures: {self.failures[:5]}"
                 )
         return self
 
@@ -101,7 +101,7 @@ def load_on(port: int, request: Ask, wanted: bytes, connections: int = 4) -> Ite
     Args:
         port: of 127.0.0.1.
         request: what is asked.
-        wanted: the end of every right answer: an answer that begins with an id of its own ends with its numbers.
+        wanted: the end of every right response: a response that begins with an id of its own ends with its numbers.
         connections: how many.
     """
     load, ended = Load(), threading.Event()
@@ -136,5 +136,5 @@ def _ask_on(port: int, request: Ask, wanted: bytes, load: Load, ended: threading
 
 def _exchange(connection: HTTPConnection, request: Ask) -> tuple[int, bytes]:
     connection.request("POST", request.path, request.body, request.headers)
-    answer = connection.getresponse()
-    return answer.status, answer.read()
+    response = connection.getresponse()
+    return response.status, response.read()

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.cluster.buckets import CLOUDS, NAME, SOON, Bucket, answers, free_port, until
+from tests.cluster.buckets import CLOUDS, NAME, SOON, Bucket, free_port, responses, until
 
 POLL_SECONDS = 0.1
 _BODY = {"inputs": [{"data": [[1, 1]]}]}
@@ -50,16 +50,16 @@ class StoreServer:
 
     def wait_for_reason(self) -> str:
         """Wait until the server tells why it is not ready, as it has no models; returns what it tells."""
-        until(lambda: answers(f"{self.client.base_url}/livez"))
+        until(lambda: responses(f"{self.client.base_url}/livez"))
         until(lambda: "cannot be read" in self.get("/readyz").text)
-        answer = self.get("/readyz")
-        assert answer.status_code == 503
-        assert "cannot be read" in answer.text
-        return answer.text
+        response = self.get("/readyz")
+        assert response.status_code == 503
+        assert "cannot be read" in response.text
+        return response.text
 
     def wait(self) -> "StoreServer":
         """Wait until the server is ready."""
-        until(lambda: answers(f"{self.client.base_url}/readyz") and self.get("/readyz").status_code == 200)
+        until(lambda: responses(f"{self.client.base_url}/readyz") and self.get("/readyz").status_code == 200)
         return self
 
     def get(self, path: str) -> httpx.Response:
@@ -68,14 +68,14 @@ class StoreServer:
 
     def scale(self, model: str, client: httpx.Client | None = None) -> float:
         """Return what a model multiplies by, which has to be served."""
-        answer = self._infer(model, client or self.client)
-        assert answer.status_code == 200, answer.text
-        return _scale_in(answer)
+        response = self._infer(model, client or self.client)
+        assert response.status_code == 200, response.text
+        return _scale_in(response)
 
     def serves(self, model: str, scale: float) -> bool:
         """Tell whether a model is served, and multiplies by that."""
-        answer = self._infer(model, self.client)
-        return answer.status_code == 200 and _scale_in(answer) == scale
+        response = self._infer(model, self.client)
+        return response.status_code == 200 and _scale_in(response) == scale
 
     def metric(self, name: str) -> float:
         """Return the sum of the samples of a metric."""
@@ -117,6 +117,6 @@ class StoreServer:
         return client.post(f"/infer?model={model}&trace=off", json=_BODY)
 
 
-def _scale_in(answer: httpx.Response) -> float:
-    value: float = answer.json()["outputs"][0]["data"][0][0]
+def _scale_in(response: httpx.Response) -> float:
+    value: float = response.json()["outputs"][0]["data"][0][0]
     return value

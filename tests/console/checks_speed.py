@@ -82,7 +82,7 @@ def test_polls_do_not_grow_the_heap(visit: Visit) -> None:
     before = _heap(session)
     polls = _polls(visit)
     while _polls(visit) - polls < POLLS:
-        with visit.page.expect_response(lambda answer: answer.url.endswith("/stats")):
+        with visit.page.expect_response(lambda response: response.url.endswith("/stats")):
             visit.page.clock.run_for(5_000)
     growth = _heap(session) - before
     print(f"{_polls(visit) - polls} polls: the heap grew by {growth / 2**20:.1f} MiB")

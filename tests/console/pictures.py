@@ -28,7 +28,7 @@ def take_playground(page: "Page", target: Path) -> None:
     """Take the picture of a scene with boxes on its digits, of the fastest of some runs."""
     taken: list[float] = []
     for _ in range(RUNS):
-        with page.expect_response(lambda answer: "/infer" in answer.url) as waited:
+        with page.expect_response(lambda response: "/infer" in response.url) as waited:
             page.set_input_files("#picture-file", str(ROOT / "models" / MODEL / "samples/0.png"))
         request = waited.value.headers["x-request-id"]
         page.locator(f'.links a[href*="{request}"]').first.wait_for()

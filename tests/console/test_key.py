@@ -21,9 +21,9 @@ def test_the_page_asks_for_the_key_and_keeps_it_in_memory_only(browser: "Browser
         field.fill(KEY)
         visit.page.get_by_role("button", name="Use this key").click()
         visit.page.get_by_role("button", name="Sample 7.png").click()
-        answer = visit.page.locator(".top-label")
-        answer.wait_for()
-        assert answer.inner_text() == "7"
+        response = visit.page.locator(".top-label")
+        response.wait_for()
+        assert response.inner_text() == "7"
         visit.page.locator("summary", has_text="This request").click()
         assert "$KEY" in visit.page.locator(".code-box pre").inner_text()
         assert KEY not in visit.page.content()

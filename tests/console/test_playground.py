@@ -28,15 +28,15 @@ def drop(visit: Visit, path: Path) -> None:
     target.evaluate(_DROP, [path.name, list(path.read_bytes())])
 
 
-def answer(visit: Visit) -> Any:
+def respond(visit: Visit) -> Any:
     return visit.page.locator(".top-label")
 
 
 def test_a_dropped_picture_is_read(visit: Visit, samples: Path) -> None:
     visit.open("#/digits/playground")
     drop(visit, samples / "7.png")
-    answer(visit).wait_for()
-    assert answer(visit).inner_text() == "7"
+    respond(visit).wait_for()
+    assert respond(visit).inner_text() == "7"
     visit.check()
 
 
@@ -44,8 +44,8 @@ def test_a_dropped_picture_is_read(visit: Visit, samples: Path) -> None:
 def test_samples_are_a_click_away(visit: Visit, digit: str) -> None:
     visit.open("#/digits/playground")
     visit.page.get_by_role("button", name=f"Sample {digit}.png").click()
-    answer(visit).wait_for()
-    assert answer(visit).inner_text() == digit
+    respond(visit).wait_for()
+    assert respond(visit).inner_text() == digit
     visit.check()
 
 
@@ -62,8 +62,8 @@ def test_a_drawing_is_read(visit: Visit) -> None:
     for place in places[1:]:
         visit.page.mouse.move(*place, steps=10)
     visit.page.mouse.up()
-    answer(visit).wait_for()
-    assert answer(visit).inner_text() == "1"
+    respond(visit).wait_for()
+    assert respond(visit).inner_text() == "1"
     visit.check()
 
 
@@ -77,8 +77,8 @@ def test_an_array_gives_what_the_same_array_gives_without_the_page(visit: Visit,
     ).json()["predictions"][0]
     visit.open("#/digits/playground")
     drop(visit, tmp_path / "digit.npy")
-    answer(visit).wait_for()
-    assert answer(visit).inner_text() == expected[0]["label"]
+    respond(visit).wait_for()
+    assert respond(visit).inner_text() == expected[0]["label"]
     assert visit.page.locator(".bar-name").all_inner_texts() == [found["label"] for found in expected]
     visit.check()
 
@@ -98,14 +98,14 @@ def test_a_bad_file_shows_the_sentence_of_the_server(visit: Visit, tmp_path: Pat
     assert refused["code"] in alert.inner_text()
 
 
-def test_an_answer_survives_a_reload(visit: Visit, samples: Path) -> None:
+def test_an_response_survives_a_reload(visit: Visit, samples: Path) -> None:
     visit.open("#/digits/playground")
     drop(visit, samples / "4.png")
-    answer(visit).wait_for()
+    respond(visit).wait_for()
     visit.settle()
     visit.page.reload()
-    answer(visit).wait_for()
-    assert answer(visit).inner_text() == "4"
+    respond(visit).wait_for()
+    assert respond(visit).inner_text() == "4"
 
 
 def test_the_camera_is_asked_again_and_again_and_ends_with_the_page(visit: Visit) -> None:
@@ -121,8 +121,8 @@ def test_the_camera_is_asked_again_and_again_and_ends_with_the_page(visit: Visit
     visit.open("#/digits/playground?source=camera")
     visit.page.get_by_role("button", name="Start the camera").click()
     rate = visit.page.locator(".rate")
-    rate.filter(has_text="answers a second").wait_for()
-    assert answer(visit).inner_text() in "0123456789"
+    rate.filter(has_text="responses a second").wait_for()
+    assert respond(visit).inner_text() in "0123456789"
     assert visit.page.evaluate("window.tracks.map(track => track.readyState)") == ["live"]
     visit.page.locator("nav#tabs a", has_text="Graph").click()
     visit.page.locator("canvas.graph-canvas, .empty").first.wait_for()

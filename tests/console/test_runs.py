@@ -18,20 +18,20 @@ _PIXEL = 1.0
 
 
 def run(visit: Visit) -> dict[str, Any]:
-    """Run the digits once; returns the answer."""
-    answer: dict[str, Any] = visit.page.request.post(
+    """Run the digits once; returns the response."""
+    response: dict[str, Any] = visit.page.request.post(
         f"{visit.address}/infer?model=digits",
         data=(ROOT / "models/digits/samples/7.png").read_bytes(),
         headers={"Content-Type": "image/png"},
     ).json()
-    return answer
+    return response
 
 
 def test_the_hottest_node_is_the_slowest_layer_of_the_run(visit: Visit) -> None:
-    answer = run(visit)
-    layers = answer["trace"]["layers"]
+    response = run(visit)
+    layers = response["trace"]["layers"]
     assert sum(layer["share"] for layer in layers) == pytest.approx(1.0, abs=0.01)
-    visit.open(f"#/digits/graph?run={answer['request_id']}")
+    visit.open(f"#/digits/graph?run={response['request_id']}")
     canvas = visit.page.locator("canvas.graph-canvas")
     canvas.wait_for()
     slowest = max(layers, key=lambda layer: layer["duration_ms"])["name"]
@@ -160,9 +160,11 @@ def wrong_reference(visit: Visit, path: Path, operand: str) -> None:
         data=(ROOT / "models/digits/samples/0.png").read_bytes(),
         headers={"Content-Type": "image/png", "Accept": "application/x-npz"},
     ).body()
-    with np.load(BytesIO(body)) as answer:
+    with np.load(BytesIO(body)) as response:
         arrays = {
-            name.removeprefix("captured/"): answer[name] for name in answer.files if name.startswith("capt")
+            name.removeprefix("captured/"): response[name]
+            for name in response.files
+            if name.startswith("capt")
         }
     arrays[operand] = arrays[operand] + 1
     np.savez(path, **{name: arrays[name] for name in ("0", "2", operand)})

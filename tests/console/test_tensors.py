@@ -27,13 +27,13 @@ def run_seven(visit: Visit, samples: Path, place: str) -> None:
 
 def operand_of_seven(visit: Visit, samples: Path, name: str) -> Any:
     """Return what the server answers for an operand."""
-    answer = httpx.post(
+    response = httpx.post(
         f"{visit.address}/infer?model=digits&capture={name}",
         content=(samples / "7.png").read_bytes(),
         headers={"Content-Type": "image/png", "Accept": "application/x-npz"},
         timeout=60,
     )
-    with np.load(io.BytesIO(answer.content)) as arrays:
+    with np.load(io.BytesIO(response.content)) as arrays:
         (key,) = [key for key in arrays.files if key.split(".")[-1].split("/")[-1] == name]
         return arrays[key]
 

@@ -7,7 +7,7 @@ import pytest
 from service.api.console import CONSOLE_FILES
 from tests.console.models import LABEL, MARKUP
 from tests.console.visit import Visit
-from tests.service.api.answers import bright
+from tests.service.api.responses import bright
 
 PAGES = sorted(path.parent.name for path in CONSOLE_FILES.glob("script/views/*/page.js"))
 _CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]"
@@ -53,7 +53,7 @@ def test_names_stay_text(visit: Visit, name: str) -> None:
     visit.check()
 
 
-def test_labels_of_an_answer_stay_text(visit: Visit, tmp_path: Path) -> None:
+def test_labels_of_an_response_stay_text(visit: Visit, tmp_path: Path) -> None:
     picture = tmp_path / "row.png"
     picture.write_bytes(bright(0))
     visit.open("#/hostile/playground")

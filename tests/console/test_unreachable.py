@@ -9,9 +9,9 @@ def test_nobody_is_told_that_the_server_has_answered(visit: Visit, samples: Path
     visit.open("#/digits/playground")
     visit.page.route("**/infer?*", lambda route: route.abort())
     visit.page.locator("#picture-file").set_input_files(samples / "7.png")
-    answer = visit.page.locator(".answer")
-    answer.get_by_text("The server cannot be reached.").wait_for()
-    assert "own answer" not in answer.inner_text()
+    response = visit.page.locator(".answer")
+    response.get_by_text("The server cannot be reached.").wait_for()
+    assert "own response" not in response.inner_text()
 
 
 def test_a_page_that_cannot_be_loaded_says_so_and_can_be_tried_again(visit: Visit) -> None:

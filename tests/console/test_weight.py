@@ -10,7 +10,7 @@ FIRST_BYTES, FIRST_REQUESTS, ALL_BYTES = 120_000, 20, 400_000
 
 def test_first_view_is_light(visit: Visit) -> None:
     sizes: list[int] = []
-    visit.page.on("response", lambda answer: sizes.append(len(answer.body())))
+    visit.page.on("response", lambda response: sizes.append(len(response.body())))
     visit.page.goto(f"{visit.address}/console#/digits/playground")
     visit.settle()
     places = [urlsplit(url).path for url in visit.requests]

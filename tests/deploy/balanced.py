@@ -73,7 +73,7 @@ class Balancer:
         return cpu_seconds(self._process.pid)
 
     def ask(self, method: str, path: str, body: bytes = b"") -> int:
-        """Send one request; returns the status of its answer."""
+        """Send one request; returns the status of its response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SOON)
         try:
             connection.request(method, path, body)
@@ -92,12 +92,12 @@ class Clients(ClientThreads):
         count: how many clients.
 
     Attributes:
-        answers: bodies of all answers of status 200.
+        responses: bodies of all responses of status 200.
         failures: what else happened, in words.
     """
 
     def __init__(self, port: int, path: str, body: bytes, count: int = 4) -> None:
-        self.answers: list[bytes] = []
+        self.responses: list[bytes] = []
         self.failures: list[str] = []
         self._request = (port, path, body)
         self._changed = threading.Condition()
@@ -106,9 +106,9 @@ class Clients(ClientThreads):
     def wait_for_more(self, count: int) -> None:
         """Wait until so many more requests have been answered, or one has failed."""
         with self._changed:
-            wanted = len(self.answers) + count
-            is_done: Callable[[], bool] = lambda: len(self.answers) >= wanted or bool(self.failures)  # noqa: E731
-            assert self._changed.wait_for(is_done, SOON), "no answers come"
+            wanted = len(self.responses) + count
+            is_done: Callable[[], bool] = lambda: len(self.responses) >= wanted or bool(self.failures)  # noqa: E731
+            assert self._changed.wait_for(is_done, SOON), "no responses come"
 
     def _run(self, number: int) -> None:
         del number
@@ -117,26 +117,26 @@ class Clients(ClientThreads):
         while not self._stopped.is_set() and not self.failures:
             try:
                 connection.request("POST", path, body, {"Content-Type": "application/json"})
-                answer = connection.getresponse()
-                found = answer.read()
+                response = connection.getresponse()
+                found = response.read()
             except (OSError, http.client.HTTPException) as error:
                 self._note(None, f"{type(error).__name__}: {error}")
             else:
-                self._note(found, f"{answer.status}: {found.decode(errors='replace')}", answer.status)
+                self._note(found, f"{response.status}: {found.decode(errors='replace')}", response.status)
         connection.close()
 
     def _note(self, found: bytes | None, words: str, status: int = 0) -> None:
         with self._changed:
             if found is not None and status == http.client.OK:
-                self.answers.append(found)
+                self.responses.append(found)
             else:
                 self.failures.append(words)
             self._changed.notify_all()
 
 
-def outputs(answer: bytes) -> object:
-    """Return the outputs of an answer of the Open Inference Protocol."""
-    return json.loads(answer)["outputs"]
+def outputs(response: bytes) -> object:
+    """Return the outputs of a response of the Open Inference Protocol."""
+    return json.loads(response)["outputs"]
 
 
 def place_of(url: str) -> str:

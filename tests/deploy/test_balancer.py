@@ -27,7 +27,7 @@ BODY = json.dumps(
     {"inputs": [{"name": "pnnx_input_0", "shape": [1, 3], "datatype": "FP32", "data": [-1.0, 2.0, 3.0]}]}
 ).encode()
 MANY = 300
-"""Answers that are waited for: the balancer has seen all that there is to see by then."""
+"""Responses that are waited for: the balancer has seen all that there is to see by then."""
 
 
 @pytest.fixture
@@ -47,13 +47,13 @@ def balanced(model: str, *flags: str) -> Iterator[tuple[ServerProcess, Balancer]
         yield one, balancer
 
 
-def check_answers(clients: Clients) -> None:
+def check_responses(clients: Clients) -> None:
     assert clients.failures == []
-    assert outputs(clients.answers[0]) == [
+    assert outputs(clients.responses[0]) == [
         {"name": "1", "datatype": "FP32", "shape": [1, 3], "data": [0.0, 2.0, 3.0]}
     ]
-    assert {json.dumps(outputs(answer)) for answer in clients.answers} == {
-        json.dumps(outputs(clients.answers[0]))
+    assert {json.dumps(outputs(response)) for response in clients.responses} == {
+        json.dumps(outputs(clients.responses[0]))
     }
 
 
@@ -71,7 +71,7 @@ def test_a_replica_that_is_killed_fails_no_request(model: str) -> None:
             clients.wait_for_more(MANY)
             one.process.kill()
             clients.wait_for_more(MANY)
-        check_answers(clients)
+        check_responses(clients)
         assert balancer.ask("GET", "/readyz") == 200
 
 
@@ -82,11 +82,11 @@ def test_a_replica_that_is_drained_fails_no_request(model: str) -> None:
             one.terminate()
             assert one.exit_code() == 0
             clients.wait_for_more(MANY)
-        check_answers(clients)
+        check_responses(clients)
 
 
 class Leaver:
-    """A replica that is ready, and leaves without an answer whenever it is asked anything else."""
+    """A replica that is ready, and leaves without a response whenever it is asked anything else."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []

@@ -66,7 +66,7 @@ def test_chart_fits_the_image() -> None:
     assert "args: [serve]" in DEPLOYMENT
 
 
-def test_probes_ask_what_answers_without_a_key() -> None:
+def test_probes_ask_what_responses_without_a_key() -> None:
     paths = {route.path for router in ROUTERS for route in router.routes if hasattr(route, "path")}
     assert set(found(r'"path" "(/\w+)"', DEPLOYMENT)) == {"/livez", "/readyz"} <= paths
 

@@ -1,7 +1,7 @@
 """Runs one graph on many shapes at once, from several threads, while programs for them are compiled beside the runs.
 
-Every answer has to be, to the bit, that of the numpy layers or that of compiled programs, which other graphs gave that
-waited for the compiler, one shape after the other; and the two have to be as near as the precision is documented to be.
+Every response must be, to the bit, that of the numpy layers or that of compiled programs, which other graphs gave that
+waited for the compiler, one shape after the other; the two have to be as near as the precision is documented to be.
 """
 
 import tempfile
@@ -56,9 +56,9 @@ class ShapesRun:
     """What came of a network in a precision.
 
     Attributes:
-        by_numpy: answers that only numpy layers give.
-        by_kernels: answers that only compiled programs give.
-        by_both: answers that are the same to the bit.
+        by_numpy: responses that only numpy layers give.
+        by_kernels: responses that only compiled programs give.
+        by_both: responses that are the same to the bit.
         off: the largest distance between the two for a shape.
         text: what was wrong; empty where nothing was.
     """
@@ -151,12 +151,12 @@ def _ask(
         turns = chain.from_iterable(orders[number::CLIENTS])
         return [(place, served.run([inputs[place]], waits=False).outputs) for place in turns]
 
-    answers: list[tuple[int, list[Array]]] = []
+    responses: list[tuple[int, list[Array]]] = []
     with ThreadPoolExecutor(CLIENTS) as clients:
         for _ in range(2):  # while programs are compiled, and when all that are worth it are
-            answers += chain.from_iterable(clients.map(client, range(CLIENTS)))
+            responses += chain.from_iterable(clients.map(client, range(CLIENTS)))
             settle()
-    for place, outputs in answers:
+    for place, outputs in responses:
         is_numpy = _are_same(outputs, expected.by_numpy[place])
         is_native = any(_are_same(outputs, known) for known in expected.by_kernels[place])
         counts[is_numpy, is_native] += 1

@@ -29,7 +29,7 @@ class Servers:
         self._server: subprocess.Popen[str] | None = None
         self._log: Thread | None = None
         self._listener = Listener(family="AF_UNIX")
-        self._answering = Thread(target=self._answer, daemon=True)
+        self._answering = Thread(target=self._respond, daemon=True)
         self.port: int | None = None
         self.key = self._listener.address
 
@@ -75,7 +75,7 @@ class Servers:
         self.port = port
         (self._folder / ".curlrc").write_text(f'connect-to = "127.0.0.1:8000:127.0.0.1:{port}"\n')
 
-    def _answer(self) -> None:
+    def _respond(self) -> None:
         while True:
             try:
                 with self._listener.accept() as connection:

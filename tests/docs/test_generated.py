@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.generated import answer
+from tests.docs.generated import response
 from tests.docs.generated.blocks import names, put
 from tests.docs.generated.pages import BLOCKS, FILES, pages, write_page
 
@@ -37,8 +37,8 @@ def test_a_block_is_put_between_its_comments() -> None:
         put(page, "settings", "text")
 
 
-def test_the_kept_answer_is_what_a_server_answers() -> None:
-    kept, now = answer.load(), asyncio.run(answer.record(runs=1, backend="numpy"))
+def test_the_kept_response_is_what_a_server_returns() -> None:
+    kept, now = response.load(), asyncio.run(response.record(runs=1, backend="numpy"))
     assert outline(kept) == outline(now)
     assert [best["label"] for best in kept["predictions"][0]] == [
         best["label"] for best in now["predictions"][0]
@@ -49,7 +49,7 @@ def test_the_kept_answer_is_what_a_server_answers() -> None:
 
 
 def outline(value: Any) -> Any:
-    """Return the keys and the kinds of what an answer holds; of a list, those of its first element."""
+    """Return the keys and the kinds of what a response holds; of a list, those of its first element."""
     if isinstance(value, dict):
         return {key: outline(item) for key, item in value.items()}
     if isinstance(value, list):

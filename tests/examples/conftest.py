@@ -16,7 +16,7 @@ from engine import registry
 from engine.compiler import lowering, selection
 from service.api import ROUTERS
 from service.app import create_app
-from service.codec.formats import ANSWER_FORMATS, FORMATS
+from service.codec.formats import FORMATS, RESPONSE_FORMATS
 from service.config.settings import Settings
 from service.config.task_keys import TASK_KEYS
 from service.tasks import TASKS
@@ -44,7 +44,7 @@ def extend() -> Iterator[Extend]:
 
     dicts = (
         FORMATS,
-        ANSWER_FORMATS,
+        RESPONSE_FORMATS,
         TASKS,
         TASK_KEYS,
         registry._layers,

@@ -39,9 +39,9 @@ async def test_operator_is_served(tmp_path: Path, extend: Extend) -> None:
     folder.mkdir()
     write_model(folder, LINES, {"gate.weight": WEIGHT})
     async with serving(tmp_path) as client:
-        answer = (await client.post("/infer", json={"inputs": [{"data": X.tolist()}]})).json()
-    np.testing.assert_allclose(answer["outputs"][0]["data"], EXPECTED, rtol=1e-6)
-    assert {"name": "gate", "type": "gates.Gate", "backend": "numpy"}.items() <= answer["trace"]["layers"][
+        response = (await client.post("/infer", json={"inputs": [{"data": X.tolist()}]})).json()
+    np.testing.assert_allclose(response["outputs"][0]["data"], EXPECTED, rtol=1e-6)
+    assert {"name": "gate", "type": "gates.Gate", "backend": "numpy"}.items() <= response["trace"]["layers"][
         1
     ].items()
 

@@ -72,6 +72,6 @@ async def test_kernel_serves(tmp_path: Path, extend: Extend) -> None:
     extend("leaky_integrator")
     add_model(tmp_path, "leaky", lines((1, 3)))
     async with serving(tmp_path) as client:
-        answer = (await client.post("/infer", json={"inputs": [{"data": [[1, 2, -3]]}]})).json()
-    assert answer["outputs"][0]["data"] == [[1, 2.5, 0]]
-    assert answer["trace"]["layers"][1]["backend"] == "native"
+        response = (await client.post("/infer", json={"inputs": [{"data": [[1, 2, -3]]}]})).json()
+    assert response["outputs"][0]["data"] == [[1, 2.5, 0]]
+    assert response["trace"]["layers"][1]["backend"] == "native"

@@ -18,12 +18,12 @@ def models(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_endpoint_answers(models: Path, extend: Extend) -> None:
+async def test_endpoint_responses(models: Path, extend: Extend) -> None:
     extend("model_labels")
     async with serving(models) as client:
-        answer = await client.get("/models/digit/labels")
-        assert answer.headers["content-type"].startswith("text/plain")
-        assert answer.text.splitlines() == [f"p{place}" for place in range(10)]
+        response = await client.get("/models/digit/labels")
+        assert response.headers["content-type"].startswith("text/plain")
+        assert response.text.splitlines() == [f"p{place}" for place in range(10)]
         refused = await client.get("/models/vector/labels")
         assert (refused.status_code, refused.json()["code"]) == (404, "no_labels")
         assert (await client.get("/models/none/labels")).json()["code"] == "model_not_found"

@@ -22,10 +22,10 @@ async def test_elements_come_and_go(models: Path, extend: Extend) -> None:
     extend("octet_stream")
     async with serving(models) as client:
         accept = {**KIND, "Accept": "application/octet-stream"}
-        answer = await client.post("/infer?model=vector", content=ELEMENTS.tobytes(), headers=accept)
-        assert answer.status_code == 200, answer.text
-        assert answer.headers["content-type"] == "application/octet-stream"
-        np.testing.assert_array_equal(np.frombuffer(answer.content, "<f4").reshape(2, 3), ELEMENTS.clip(0))
+        response = await client.post("/infer?model=vector", content=ELEMENTS.tobytes(), headers=accept)
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"] == "application/octet-stream"
+        np.testing.assert_array_equal(np.frombuffer(response.content, "<f4").reshape(2, 3), ELEMENTS.clip(0))
         plain = await client.post("/infer?model=vector", content=ELEMENTS.tobytes(), headers=KIND)
         assert plain.json()["outputs"][0]["data"] == [[0, 2, 3], [4, 0, 6]]
 
@@ -49,11 +49,11 @@ async def test_bytes_that_are_no_input(
 ) -> None:
     extend("octet_stream")
     async with serving(models) as client:
-        answer = await client.post(f"/infer?model={model}", content=bytes(size), headers=KIND)
-        assert (answer.status_code, answer.json()["code"]) == (422, code)
+        response = await client.post(f"/infer?model={model}", content=bytes(size), headers=KIND)
+        assert (response.status_code, response.json()["code"]) == (422, code)
 
 
 async def test_without_the_example_there_is_no_such_format(models: Path) -> None:
     async with serving(models) as client:
-        answer = await client.post("/infer?model=vector", content=bytes(12), headers=KIND)
-        assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+        response = await client.post("/infer?model=vector", content=bytes(12), headers=KIND)
+        assert (response.status_code, response.json()["code"]) == (415, "unsupported_media_type")

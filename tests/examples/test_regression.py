@@ -21,19 +21,19 @@ async def test_quantities_are_answered_and_described(tmp_path: Path, extend: Ext
     example = extend("regression")
     add_model(tmp_path, "box", VECTOR, CONFIG)
     async with serving(tmp_path) as client:
-        answer = (await client.post("/infer", json={"inputs": [{"data": [[1, 2.5, "Infinity"]]}]})).json()
-        assert answer["predictions"] == [
+        response = (await client.post("/infer", json={"inputs": [{"data": [[1, 2.5, "Infinity"]]}]})).json()
+        assert response["predictions"] == [
             [
                 {"name": "width", "value": 1, "unit": "mm"},
                 {"name": "height", "value": 2.5, "unit": "mm"},
                 {"name": "depth", "value": "Infinity", "unit": "mm"},
             ]
         ]
-        for prediction in answer["predictions"][0]:
+        for prediction in response["predictions"][0]:
             example.QuantityView.model_validate(prediction)
         assert (await client.get("/models/box")).json()["task"] == "regression"
         schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
-        described = schemas["InferAnswer"]["properties"]["predictions"]["anyOf"][0]["items"]["items"]
+        described = schemas["InferenceResponse"]["properties"]["predictions"]["anyOf"][0]["items"]["items"]
         assert {"$ref": "#/components/schemas/QuantityView"} in described["anyOf"]
         assert set(schemas["QuantityView"]["properties"]) == {"name", "value", "unit"}
 

@@ -49,8 +49,8 @@ async def test_task_of_a_package_is_served(tmp_path: Path) -> None:
     add_model(tmp_path, "counter", VECTOR, CONFIG)
     body = {"inputs": [{"data": [[0.5, 2, 3], [-1, 0.25, 0]]}]}
     async with serving(tmp_path) as client:
-        answer = (await client.post("/infer", json=body)).json()
-        assert answer["predictions"] == [[{"count": 2, "of": 3}], [{"count": 0, "of": 3}]]
+        response = (await client.post("/infer", json=body)).json()
+        assert response["predictions"] == [[{"count": 2, "of": 3}], [{"count": 0, "of": 3}]]
         asked = (await client.post("/infer?threshold=0.4", json=body)).json()
         assert [item[0]["count"] for item in asked["predictions"]] == [3, 0]
         refused = await client.post("/infer?threshold=many", json=body)

@@ -2,7 +2,7 @@
 
     python -m tests.golden.make_kernels
 
-needs the `train` extra. Errors are answers too: a case that PyTorch refuses must be refused.
+needs the `train` extra. Errors are responses too: a case that PyTorch refuses must be refused.
 """
 
 import random
@@ -175,7 +175,7 @@ def main() -> None:
     """Draw the cases, ask PyTorch and write the file."""
     torch.set_num_threads(1)
     cases: list[KernelCase] = []
-    answers: dict[str, Any] = {}
+    responses: dict[str, Any] = {}
     for kernel, count in COUNTS.items():
         rng = random.Random(f"{kernel} sweep")
         for number in range(count):
@@ -184,20 +184,20 @@ def main() -> None:
             name = f"{kernel}-{number}"
             case = KernelCase(name, tuple(map(tuple, shapes)), dtype, special, arguments)
             try:
-                answer: Any = ask(
+                response: Any = ask(
                     kernel, [torch.from_numpy(array.copy()) for array in case.draw()], arguments
                 )
             except NotImplementedError:  # for the dtype, which another backend of PyTorch may know
                 continue
             except RuntimeError:
-                answer = ()
-            results = answer if isinstance(answer, tuple) else (answer,)
+                response = ()
+            results = response if isinstance(response, tuple) else (response,)
             if kernel != "pad" and any(result.numel() == 0 for result in results) and shapes[0][0]:
                 results = ()  # some of PyTorch's backends let a geometry without windows pass, others refuse it
             cases.append(KernelCase(name, case.shapes, dtype, special, arguments, len(results)))
             for index, result in enumerate(results):
-                answers[f"{name}/{index}"] = result.resolve_conj().numpy()
-    save(cases, answers)
+                responses[f"{name}/{index}"] = result.resolve_conj().numpy()
+    save(cases, responses)
     print(f"{len(cases)} cases, {DATA.stat().st_size} bytes in {DATA.name}")
 
 

@@ -103,8 +103,8 @@ def make(golden: Golden, folder: Path) -> None:
 def record(module: nn.Module, run: str, image: np.ndarray) -> dict[str, np.ndarray]:
     """What `module` makes of `image`, by the names used in io.npz."""
     with torch.no_grad():
-        answer = module(torch.from_numpy(image))
-    outputs = [answer] if isinstance(answer, torch.Tensor) else answer
+        response = module(torch.from_numpy(image))
+    outputs = [response] if isinstance(response, torch.Tensor) else response
     arrays = {f"{run}/out_{index}": output.numpy() for index, output in enumerate(outputs)}
     return {f"{run}/in_0": image, **arrays}
 

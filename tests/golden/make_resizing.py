@@ -63,7 +63,7 @@ def centre(picture: Array, case: ResizingCase) -> Array:
     return whole[top : top + rows, left : left + columns]
 
 
-def answer(case: ResizingCase) -> Array:
+def respond(case: ResizingCase) -> Array:
     picture = draw_picture(case.picture)
     kind = case.keys.get("resize")
     made = (
@@ -78,5 +78,5 @@ def answer(case: ResizingCase) -> Array:
 
 if __name__ == "__main__":
     cv2.ipp.setUseIPP(False)
-    answers: dict[str, Any] = {case.name: answer(case) for case in CASES}
-    np.savez_compressed(DATA, **answers)
+    responses: dict[str, Any] = {case.name: respond(case) for case in CASES}
+    np.savez_compressed(DATA, **responses)

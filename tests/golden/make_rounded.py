@@ -62,8 +62,8 @@ def record(module: nn.Module, image: Array) -> dict[str, Array]:
 
 def _run(module: nn.Module, image: Array) -> list[Array]:
     with torch.no_grad():
-        answer = module(torch.from_numpy(image.copy()))
-    outputs = [answer] if isinstance(answer, torch.Tensor) else answer
+        response = module(torch.from_numpy(image.copy()))
+    outputs = [response] if isinstance(response, torch.Tensor) else response
     return [sampled(array) for array in flatten([output.float() for output in outputs])]
 
 

@@ -14,16 +14,16 @@ from tests.service.tasks.masks import GOLDEN, draw_masks
 
 
 def main() -> None:
-    answers = {}
+    responses = {}
     for name, mask in draw_masks().items():
         encoded = encode(np.asfortranarray(mask.astype(np.uint8)))
         left, top, width, height = toBbox(encoded)
-        answers[name] = {
+        responses[name] = {
             "counts": encoded["counts"].decode(),
             "area": int(area(encoded)),
             "box": [int(left), int(top), int(left + width), int(top + height)],
         }
-    Path(GOLDEN).write_text(json.dumps(answers, indent=1) + "\n")
+    Path(GOLDEN).write_text(json.dumps(responses, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ LEAST_IOU_OF_SAMPLES = 0.75
 async def strokes(client: AsyncClient, sample: Path) -> Array:
     """The mask that the server answers."""
     url = "/infer?model=digit-masks&trace=off&mask=png"
-    answer = await client.post(url, content=sample.read_bytes(), headers={"Content-Type": "image/png"})
-    assert answer.status_code == 200, answer.text
-    found = answer.json()["predictions"][0][0]
+    response = await client.post(url, content=sample.read_bytes(), headers={"Content-Type": "image/png"})
+    assert response.status_code == 200, response.text
+    found = response.json()["predictions"][0][0]
     assert [region["label"] for region in found["regions"]] == ["stroke"]
     with Image.open(io.BytesIO(base64.b64decode(found["mask"]))) as palette:
         mask: Array = np.asarray(palette) == 0

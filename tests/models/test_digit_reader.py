@@ -40,9 +40,9 @@ async def client() -> AsyncIterator[AsyncClient]:
 
 
 async def ask(client: AsyncClient, model: str, picture: bytes) -> Any:
-    answer = await client.post(f"/infer?model={model}", content=picture, headers=PNG)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = await client.post(f"/infer?model={model}", content=picture, headers=PNG)
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 def crop(picture: Image.Image, box: list[float]) -> bytes:
@@ -60,22 +60,22 @@ def crop(picture: Image.Image, box: list[float]) -> bytes:
 
 
 async def test_boxes_are_read_as_crops_sent_one_by_one(client: AsyncClient) -> None:
-    answer = await ask(client, "digit-reader", SAMPLE.read_bytes())
+    response = await ask(client, "digit-reader", SAMPLE.read_bytes())
     found = (await ask(client, "digit-scenes", SAMPLE.read_bytes()))["predictions"][0]
-    assert [one["box"] for one in answer["predictions"][0]] == [one["box"] for one in found]
+    assert [one["box"] for one in response["predictions"][0]] == [one["box"] for one in found]
     with Image.open(SAMPLE) as opened:
         picture = opened.convert("RGB")
-    for one in answer["predictions"][0]:
+    for one in response["predictions"][0]:
         read = (await ask(client, "digits", crop(picture, one["box"])))["predictions"][0][0]
         assert (one["label"], one["index"]) == (read["label"], read["index"])
         assert one["probability"] == pytest.approx(read["probability"], abs=1e-5)
-    names = [layer["name"] for layer in answer["trace"]["layers"]]
+    names = [layer["name"] for layer in response["trace"]["layers"]]
     assert {name.partition("/")[0] for name in names} == {"find", "read"}
 
 
 async def test_twenty_requests_at_once_need_one_worker(client: AsyncClient) -> None:
-    answers = await asyncio.gather(*(ask(client, "digit-reader", SAMPLE.read_bytes()) for _ in range(20)))
-    assert all(answer["predictions"] == answers[0]["predictions"] for answer in answers)
+    responses = await asyncio.gather(*(ask(client, "digit-reader", SAMPLE.read_bytes()) for _ in range(20)))
+    assert all(response["predictions"] == responses[0]["predictions"] for response in responses)
 
 
 async def test_pipeline_needs_its_steps(client: AsyncClient) -> None:

@@ -46,9 +46,9 @@ def truth_of(sample: Path) -> Any:
 async def find(client: AsyncClient, picture: bytes) -> Any:
     """What the server finds in a picture."""
     url = "/infer?model=digit-scenes&trace=off"
-    answer = await client.post(url, content=picture, headers={"Content-Type": "image/png"})
-    assert answer.status_code == 200, answer.text
-    found = answer.json()["predictions"][0]
+    response = await client.post(url, content=picture, headers={"Content-Type": "image/png"})
+    assert response.status_code == 200, response.text
+    found = response.json()["predictions"][0]
     return MODULE.Detections(
         np.array([one["box"] for one in found], np.float64).reshape(-1, 4),
         np.array([int(one["label"]) for one in found]),
@@ -69,9 +69,9 @@ async def test_digits_of_samples_are_found_and_read(client: AsyncClient) -> None
 async def test_the_picture_is_answered_with_boxes_drawn(client: AsyncClient) -> None:
     sample = FOLDER / "samples" / "0.png"
     headers = {"Content-Type": "image/png", "Accept": "image/png"}
-    answer = await client.post("/infer?model=digit-scenes", content=sample.read_bytes(), headers=headers)
-    assert answer.status_code == 200, answer.text
-    with Image.open(sample) as picture, Image.open(io.BytesIO(answer.content)) as drawn:
+    response = await client.post("/infer?model=digit-scenes", content=sample.read_bytes(), headers=headers)
+    assert response.status_code == 200, response.text
+    with Image.open(sample) as picture, Image.open(io.BytesIO(response.content)) as drawn:
         assert drawn.size == picture.size
         assert drawn.convert("RGB").tobytes() != picture.convert("RGB").tobytes()
 

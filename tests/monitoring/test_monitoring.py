@@ -36,8 +36,8 @@ async def series(tmp_path: Path) -> dict[str, set[str]]:
     app = create_app(Settings(models=add_models(tmp_path), workers=1))
     client = AsyncClient(transport=ASGITransport(app), base_url="http://test")
     async with app.router.lifespan_context(app), client:
-        answer = await client.post("/infer?model=vector", json={"inputs": [{"data": [[1, 2, 3]]}]})
-        assert answer.status_code == 200
+        response = await client.post("/infer?model=vector", json={"inputs": [{"data": [[1, 2, 3]]}]})
+        assert response.status_code == 200
         assert (await client.post("/infer?model=vector", content=b"x")).status_code == 415
         text = (await client.get("/metrics")).text
     found: dict[str, set[str]] = {}
@@ -69,14 +69,14 @@ def compose() -> dict[str, Any]:
     return loaded
 
 
-async def test_every_metric_of_the_dashboard_is_in_a_real_answer(series: dict[str, set[str]]) -> None:
+async def test_every_metric_of_the_dashboard_is_in_a_real_response(series: dict[str, set[str]]) -> None:
     used = {name for expression in expressions() for name in _METRIC.findall(expression)}
     labels = {"http_request_method", "http_route", "http_response_status_code"}
     assert len(used - labels) > 20
     assert used - labels - series.keys() == set()
 
 
-async def test_every_label_of_the_dashboard_is_in_a_real_answer(series: dict[str, set[str]]) -> None:
+async def test_every_label_of_the_dashboard_is_in_a_real_response(series: dict[str, set[str]]) -> None:
     known = set().union(*series.values()) | {"job", "instance"}  # these two are Prometheus' own
     for expression in expressions():
         grouped = {label.strip() for by in _GROUPING.findall(expression) for label in by.split(",")}

@@ -80,10 +80,10 @@ def _serve(command: Path, models: Path, folder: Path) -> None:
     try:
         address = _address(server)
         _compare_console(address)
-        answer = _ask(address)
-        label = answer["predictions"][0][0]["label"]
+        response = _ask(address)
+        label = response["predictions"][0][0]["label"]
         _require(label == "7", f"a 7 was read as {label}")
-        backends = {layer["backend"] for layer in answer["trace"]["layers"]}
+        backends = {layer["backend"] for layer in response["trace"]["layers"]}
         _require("native" in backends, f"no layer ran in a compiled kernel: {backends}")
         server.terminate()
         _, log = server.communicate(timeout=SOON)
@@ -100,8 +100,8 @@ def _compare_console(address: str) -> None:
     _require(bool(files), "the console has no files")
     served = {f"/console/{path.relative_to(console).as_posix()}": path for path in files}
     for place, path in {"/console": console / "index.html", **served}.items():
-        with urllib.request.urlopen(f"{address}{place}", timeout=SOON) as answer:
-            _require(answer.read() == path.read_bytes(), f"{place} is not the tree's file")
+        with urllib.request.urlopen(f"{address}{place}", timeout=SOON) as response:
+            _require(response.read() == path.read_bytes(), f"{place} is not the tree's file")
 
 
 def _address(server: "subprocess.Popen[str]") -> str:
@@ -115,12 +115,12 @@ def _address(server: "subprocess.Popen[str]") -> str:
 
 
 def _ask(address: str) -> dict[str, Any]:
-    """Return the answer to the README's request, the image as the body."""
+    """Return the response to the README's request, the image as the body."""
     image = (ROOT / "models/digits/samples/7.png").read_bytes()
     headers = {"Content-Type": "image/png"}
     request = urllib.request.Request(f"{address}/infer?model=digits", image, headers)
-    with urllib.request.urlopen(request, timeout=SOON) as answer:
-        loaded: dict[str, Any] = json.load(answer)
+    with urllib.request.urlopen(request, timeout=SOON) as response:
+        loaded: dict[str, Any] = json.load(response)
     return loaded
 
 

@@ -16,7 +16,7 @@ from service.codec import (
     JSON_TYPE,
     NPZ_TYPE,
     Timing,
-    build_answer,
+    build_response,
     decode,
     encode,
     negotiate,
@@ -69,7 +69,9 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(body)
 
 
-def check_answer(body: bytes, content_type: str | None, ports: tuple[Port, ...], config: ModelConfig) -> None:
+def check_response(
+    body: bytes, content_type: str | None, ports: tuple[Port, ...], config: ModelConfig
+) -> None:
     decoded = refused = None
     try:
         decoded = decode(body, content_type, ports, config, LIMITS)
@@ -98,13 +100,13 @@ def check_answer(body: bytes, content_type: str | None, ports: tuple[Port, ...],
 def test_arbitrary_bytes(
     body: bytes, content_type: str | None, ports: tuple[Port, ...], config: ModelConfig
 ) -> None:
-    check_answer(body, content_type, ports, config)
+    check_response(body, content_type, ports, config)
 
 
 @settings(EXAMPLES, max_examples=300)
 @given(damaged(), st.none() | st.sampled_from(CONTENT_TYPES), st.sampled_from(PORTS))
 def test_damaged_bodies(body: bytes, content_type: str | None, ports: tuple[Port, ...]) -> None:
-    check_answer(body, content_type, ports, IMAGES)
+    check_response(body, content_type, ports, IMAGES)
 
 
 json_values = st.recursive(
@@ -136,13 +138,13 @@ json_values = st.recursive(
     st.sampled_from(PORTS),
 )
 def test_arbitrary_json(document: Any, ports: tuple[Port, ...]) -> None:
-    check_answer(orjson.dumps(document), "application/json", ports, IMAGES)
+    check_response(orjson.dumps(document), "application/json", ports, IMAGES)
 
 
 @EXAMPLES
 @given(st.text('0123456789.,-+eEnaif_"\n\r x', max_size=60), st.sampled_from(PORTS))
 def test_arbitrary_tables(text: str, ports: tuple[Port, ...]) -> None:
-    check_answer(text.encode(), "text/csv", ports, ModelConfig())
+    check_response(text.encode(), "text/csv", ports, ModelConfig())
 
 
 @EXAMPLES
@@ -163,8 +165,8 @@ arrays = st.sampled_from(DTYPES).flatmap(
 
 def answered(array: Array, media_type: str) -> bytes:
     port = Port("out0", "0", None, None)
-    answer = build_answer("m", "1", "r", [port], RunResult([array]), None, Timing(0, 0, 0))
-    return b"".join(encode(answer, media_type, 0))
+    response = build_response("m", "1", "r", [port], RunResult([array]), None, Timing(0, 0, 0))
+    return b"".join(encode(response, media_type, 0))
 
 
 @EXAMPLES

@@ -20,7 +20,7 @@ from tests.golden.networks.common import draw_weights
 from tests.golden.networks.export import export
 from tests.golden.networks.yolov5 import YoloV5
 from tests.recipes import networks
-from tests.recipes.checks_of_photographs import answers, are_in, photographs
+from tests.recipes.checks_of_photographs import are_in, photographs, responses
 
 cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed; tests/recipes/requirements.txt lists it")
 
@@ -193,7 +193,7 @@ def check(folder: Path, kind: Kind, size: tuple[int, int]) -> None:
     count = 0
     for scale_up in (True, False):
         model = write_model(folder / "model", kind, size, scale_up)
-        for file, found in zip(files, answers(model, files), strict=True):
+        for file, found in zip(files, responses(model, files), strict=True):
             wanted = boxes_of(kind, file, size, scale_up)
             ours = np.array([[*box["box"], box["probability"], box["index"]] for box in found]).reshape(-1, 6)
             assert are_in(wanted, ours), f"boxes are missing in {file.name}"

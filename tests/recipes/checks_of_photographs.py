@@ -1,4 +1,4 @@
-"""What networks see in real photographs: the answers are those of PyTorch, and of the reference's own processing."""
+"""What networks see in real photographs: the responses are those of PyTorch, and of the reference's own processing."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def photographs(*names: str) -> list[Path]:
     ]
 
 
-def answers(model: Path, files: Sequence[Path]) -> list[list[dict[str, Any]]]:
+def responses(model: Path, files: Sequence[Path]) -> list[list[dict[str, Any]]]:
     """Return the predictions of a model for each picture, as `kuiper infer` has them."""
 
     async def ask() -> list[Any]:
@@ -40,7 +40,7 @@ def answers(model: Path, files: Sequence[Path]) -> list[list[dict[str, Any]]]:
 
     outcomes = asyncio.run(ask())
     assert [outcome.error for outcome in outcomes] == [None] * len(files)
-    return [outcome.answer.predictions[0] for outcome in outcomes]
+    return [outcome.response.predictions[0] for outcome in outcomes]
 
 
 def letterbox(picture: Any, size: int) -> tuple[Any, float, tuple[int, int]]:
@@ -100,7 +100,7 @@ def test_yolov8n_finds_the_boxes_of_its_own_processing(tmp_path: Path) -> None:
     )
     assert report.task == "detection"
     count = 0
-    for file, found in zip(files, answers(tmp_path / "yolov8n", files), strict=True):
+    for file, found in zip(files, responses(tmp_path / "yolov8n", files), strict=True):
         wanted = boxes_of(network, file)
         ours = np.array([[*box["box"], box["probability"], box["index"]] for box in found]).reshape(-1, 6)
         assert are_in(wanted, ours), "boxes are missing"
@@ -127,7 +127,7 @@ def test_efficientnet_lite0_names_what_pytorch_names(tmp_path: Path) -> None:
         preset="efficientnet-lite",
     )
     assert report.task == "classification"
-    for file, found in zip(files, answers(tmp_path / "lite0", files), strict=True):
+    for file, found in zip(files, responses(tmp_path / "lite0", files), strict=True):
         wanted = probabilities(network, file)
         best = wanted.argsort()[::-1][:5]
         assert [one["index"] for one in found] == best.tolist()

@@ -68,7 +68,7 @@ def save_tokenizer(folder: Path, **options: Any) -> Any:
     return tokenizer
 
 
-def answers(models: Path, *requests: dict[str, Any]) -> list[Any]:
+def responses(models: Path, *requests: dict[str, Any]) -> list[Any]:
     """Return what a server answers, in this process."""
 
     async def ask() -> list[Any]:
@@ -86,8 +86,8 @@ def answers(models: Path, *requests: dict[str, Any]) -> list[Any]:
 
 def classified(models: Path, texts: list[str], top_k: int = 3) -> list[dict[str, float]]:
     url = f"/infer?model=net&trace=off&top_k={top_k}"
-    (answer,) = answers(models, {"url": url, "json": {"texts": texts}})
-    return [{each["label"]: each["probability"] for each in row} for row in answer["predictions"]]
+    (response,) = responses(models, {"url": url, "json": {"texts": texts}})
+    return [{each["label"]: each["probability"] for each in row} for row in response["predictions"]]
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_labels_that_do_not_exclude_each_other(tmp_path: Path) -> None:
     with torch.no_grad():
         wanted = model(**tokenizer(TEXTS[0], return_tensors="pt")).logits.sigmoid()[0].tolist()
     url = "/infer?model=net&trace=off&threshold=0"
-    (answer,) = answers(tmp_path / "models", {"url": url, "json": {"texts": TEXTS[:1]}})
-    found = {each["label"]: each["probability"] for each in answer["predictions"][0]}
+    (response,) = responses(tmp_path / "models", {"url": url, "json": {"texts": TEXTS[:1]}})
+    found = {each["label"]: each["probability"] for each in response["predictions"][0]}
     assert found == pytest.approx(dict(zip(LABELS["id2label"].values(), wanted, strict=True)), abs=1e-5)
 
 
@@ -142,9 +142,9 @@ def test_texts_in_and_vectors_out(tmp_path: Path) -> None:
     report = export(tmp_path / "mine", tmp_path / "models" / "net")
     assert (report.task, len(report.agreements[0].outputs)) == ("text-embedding", 1)
     request = {"url": "/v1/embeddings", "json": {"model": "net", "input": TEXTS}}
-    (answer,) = answers(tmp_path / "models", request)
+    (response,) = responses(tmp_path / "models", request)
     wanted = vectors_of(model, lambda text, **how: tokenizer(text, truncation=True, **how), TEXTS)
-    np.testing.assert_allclose([each["embedding"] for each in answer["data"]], wanted, atol=1e-5)
+    np.testing.assert_allclose([each["embedding"] for each in response["data"]], wanted, atol=1e-5)
 
 
 def test_a_folder_of_sentence_transformers_is_its_encoder(tmp_path: Path) -> None:
@@ -176,10 +176,10 @@ def test_a_sentence_encoder_with_its_weights(tmp_path: Path) -> None:
     assert (report.task, report.notes) == ("text-embedding", ())
     texts = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
     request = {"url": "/v1/embeddings", "json": {"model": "net", "input": texts}}
-    (answer,) = answers(tmp_path / "models", request)
+    (response,) = responses(tmp_path / "models", request)
     model = transformers.AutoModel.from_pretrained(folder).eval()
     wanted = vectors_of(model, transformers.AutoTokenizer.from_pretrained(folder), texts)
-    np.testing.assert_allclose([each["embedding"] for each in answer["data"]], wanted, atol=1e-5)
+    np.testing.assert_allclose([each["embedding"] for each in response["data"]], wanted, atol=1e-5)
 
 
 def test_pictures_in_and_labels_out(tmp_path: Path) -> None:
@@ -203,12 +203,12 @@ def test_pictures_in_and_labels_out(tmp_path: Path) -> None:
         "content": file.getvalue(),
         "headers": {"Content-Type": "image/png"},
     }
-    (answer,) = answers(tmp_path / "models", request)
+    (response,) = responses(tmp_path / "models", request)
     small = np.asarray(picture.resize((64, 64), Image.Resampling.BILINEAR), np.float32) / 255
     pixels = torch.from_numpy(((small - mean) / std).astype(np.float32)).permute(2, 0, 1)[None]
     with torch.no_grad():
         wanted = model(pixels).logits.softmax(-1)[0].tolist()
-    found = {each["label"]: each["probability"] for each in answer["predictions"][0]}
+    found = {each["label"]: each["probability"] for each in response["predictions"][0]}
     assert found == pytest.approx(dict(zip(LABELS["id2label"].values(), wanted, strict=True)), abs=1e-5)
 
 

@@ -67,10 +67,10 @@ def test_lines_read_as_by_their_own_runtime(reader: Path, theirs: Any, tmp_path:
     for file, line in zip(files, lines, strict=True):
         cv2.imwrite(str(file), line)
 
-    async def answers() -> list[Any]:
-        return [outcome.answer async for outcome in Inference(str(reader), None, None).outcomes(files)]
+    async def responses() -> list[Any]:
+        return [outcome.response async for outcome in Inference(str(reader), None, None).outcomes(files)]
 
-    ours = [answer.predictions[0][0] for answer in asyncio.run(answers())]
+    ours = [response.predictions[0][0] for response in asyncio.run(responses())]
     wanted = [theirs.text_rec([line])[0][0] for line in lines]  # one by one: a batch pads them differently
     assert [line["text"] for line in ours] == [text for text, _ in wanted]
     assert "Let us first determine markers of the coins and the" in [line["text"] for line in ours]

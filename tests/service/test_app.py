@@ -31,7 +31,7 @@ async def test_models_are_loaded_once_when_the_application_starts(settings: Sett
     assert seen == [(Phase.READY, 1), (Phase.DRAINING, 0)]
 
 
-async def test_few_threads_compute_answers_beside_the_event_loop(settings: Settings) -> None:
+async def test_few_threads_compute_responses_beside_the_event_loop(settings: Settings) -> None:
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         assert current_default_thread_limiter().total_tokens == 2
@@ -42,8 +42,8 @@ async def test_before_that_it_is_not_ready(settings: Settings) -> None:
     async with AsyncClient(transport=transport, base_url="http://test") as client:
         assert (await client.get("/livez")).status_code == 200
         for path in ("/readyz", "/models", "/graph", "/"):
-            answer = await client.get(path)
-            assert (answer.status_code, answer.json()["code"]) == (503, "not_ready")
+            response = await client.get(path)
+            assert (response.status_code, response.json()["code"]) == (503, "not_ready")
         assert (await client.get("/openapi.json")).status_code == 200
 
 
@@ -57,9 +57,9 @@ async def test_names_of_models_are_kept_from_those_without_a_key(models: Path) -
         services_of(app).progress.step("compiling digit")
         async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
             for path in ("/readyz", "/v2/health/ready"):
-                answer = (await client.get(path)).json()
-                assert answer["error"] == f"the models are not loaded yet ({shown})"
-                assert answer["details"]["steps"] == shown.split(", ")[1:]
+                response = (await client.get(path)).json()
+                assert response["error"] == f"the models are not loaded yet ({shown})"
+                assert response["details"]["steps"] == shown.split(", ")[1:]
 
 
 async def test_application_of_a_server_starts_before_its_models_are_loaded(settings: Settings) -> None:

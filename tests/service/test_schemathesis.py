@@ -1,4 +1,4 @@
-"""Requests made from the API's description: no answer is a fault of the server, none is undocumented.
+"""Requests made from the API's description: no response is a fault of the server, none is undocumented.
 
 `TEST_SCHEMATHESIS_EXAMPLES=300 python -m pytest tests/service/test_schemathesis.py` takes some minutes.
 """
@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield started
 
 
-def test_answers_are_as_described(server: ServerProcess) -> None:
+def test_responses_are_as_described(server: ServerProcess) -> None:
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
     operations = [result.ok() for result in schema.get_all_operations()]
     paths = {operation.path for operation in operations}

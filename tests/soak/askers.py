@@ -1,4 +1,4 @@
-"""Clients on threads that have digits recognised, again and again, and compare each answer with the expected one."""
+"""Clients on threads that have digits recognised, again and again, and compare each response with the expected one."""
 
 import http.client
 import json
@@ -13,14 +13,14 @@ from tests.service.server.process import ROOT
 PICTURES = sorted((ROOT / "models/digits/samples").glob("*.png"))
 TARGET = "/infer?model=digits&trace=off"
 PATIENCE = 60.0
-"""Seconds until a client that gets no answer gives up."""
+"""Seconds until a client that gets no response gives up."""
 TOLERANCE = 1e-5
 """Most difference of an output from what was answered alone."""
 MOST_FAULTS = 20
 
 
 def ask(url: str, picture: Path) -> tuple[int, Any]:
-    """Return status and document of one answer, asked for on a connection of its own.
+    """Return status and document of one response, asked for on a connection of its own.
 
     Raises:
         OSError, http.client.HTTPException: there was none.
@@ -44,7 +44,7 @@ def expected_of(url: str) -> dict[Path, list[float]]:
 
 
 def differs(document: Any, expected: list[float]) -> bool:
-    """Return whether the outputs of an answer are not those that are expected."""
+    """Return whether the outputs of a response are not those that are expected."""
     outputs = _outputs(document)
     pairs = zip(outputs, expected, strict=False)
     return len(outputs) != len(expected) or any(abs(one - other) > TOLERANCE for one, other in pairs)
@@ -60,7 +60,7 @@ class Askers(ClientThreads):
         survives: whether the server is to go on: a connection that breaks is a fault then.
 
     Attributes:
-        answers: number of right answers.
+        responses: number of right responses.
         faults: what was wrong, the first of it.
     """
 
@@ -68,7 +68,7 @@ class Askers(ClientThreads):
         self._url, self._expected, self._survives = url, expected, survives
         super().__init__(count)
         self._lock = threading.Lock()
-        self.answers = 0
+        self.responses = 0
         self.faults: list[str] = []
 
     def _run(self, number: int) -> None:
@@ -90,7 +90,7 @@ class Askers(ClientThreads):
     def _judge(self, picture: Path, status: int, document: Any) -> None:
         if status == http.client.OK and not differs(document, self._expected[picture]):
             with self._lock:
-                self.answers += 1
+                self.responses += 1
         elif status != http.client.SERVICE_UNAVAILABLE or self._survives:
             self._blame(f"{picture.name}: {status} {str(document)[:300]}")
 
@@ -102,8 +102,8 @@ class Askers(ClientThreads):
 
 def _ask_on(connection: http.client.HTTPConnection, picture: Path) -> tuple[int, Any]:
     connection.request("POST", TARGET, picture.read_bytes(), {"Content-Type": "image/png"})
-    answer = connection.getresponse()
-    return answer.status, json.loads(answer.read())
+    response = connection.getresponse()
+    return response.status, json.loads(response.read())
 
 
 def _outputs(document: Any) -> list[float]:

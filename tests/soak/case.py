@@ -1,4 +1,4 @@
-"""A request, the model that it is for, and what its answer may be."""
+"""A request, the model that it is for, and what its response may be."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from tests.soak.wire import SoakReply, SoakRequest
 Identity: TypeAlias = tuple[str, str]
 """Name and version of a model."""
 Reader: TypeAlias = Callable[[SoakReply], list[Array]]
-"""Takes the outputs out of an answer."""
+"""Takes the outputs out of a response."""
 
 TOLERANCE = 1e-5
 """Most difference from the serial answer, relative to its largest magnitude."""
@@ -34,8 +34,8 @@ class LoadCase:
         name: for people.
         request: what is sent.
         model: the loaded model that counts it; None where none does.
-        status: of its answer, where there is room.
-        reads: takes the outputs out of its answer; None where it has none to compare.
+        status: of its response, where there is room.
+        reads: takes the outputs out of its response; None where it has none to compare.
         codes: what errors it may meet beside its status: they are 503 or 504.
         expected: its outputs when it was asked alone; empty until then.
     """
@@ -49,7 +49,7 @@ class LoadCase:
     expected: Sequence[Array] = field(default_factory=tuple)
 
     def fault(self, reply: SoakReply) -> str | None:
-        """Tell what is wrong with an answer; None where it is as it should be."""
+        """Tell what is wrong with a response; None where it is as it should be."""
         if reply.status in (503, 504) and reply.status != self.status:
             return self._refusal_fault(reply)
         if reply.status != self.status:
@@ -69,10 +69,10 @@ class LoadCase:
         return None
 
     def alone(self, reply: SoakReply) -> "LoadCase":
-        """Return the case with the outputs of an answer that it got alone.
+        """Return the case with the outputs of a response that it got alone.
 
         Raises:
-            ValueError: the answer is not what it should be.
+            ValueError: the response is not what it should be.
         """
         problem = self.fault(reply)
         if problem is not None or reply.status != self.status:
@@ -89,7 +89,7 @@ class LoadCase:
 
 
 def ending_of(reply: SoakReply) -> tuple[CallStatus, ...]:
-    """Return how the call of an answer may have ended, as far as its client can tell."""
+    """Return how the call of a response may have ended, as far as its client can tell."""
     if reply.status == 200:
         return (CallStatus.SUCCESS,)
     if reply.status == 503:

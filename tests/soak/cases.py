@@ -30,7 +30,7 @@ VISITED = (
     *("/traces", "/traces?format=chrome", "/openapi.json", "/docs"),
 )
 VARIANTS = 6
-"""Requests of each kind, with inputs of their own: an answer that went to another client is noticed."""
+"""Requests of each kind, with inputs of their own: a response that went to another client is noticed."""
 
 
 def infer(name: str, query: str, body: bytes, headers: dict[str, str], **rest: Any) -> LoadCase:
@@ -108,7 +108,7 @@ def _digits_tensors(generator: np.random.Generator) -> Iterator[LoadCase]:
     yield LoadCase("digits npy in chunks", chunked, **answered)
     wanted = {"Accept": "application/x-npz"}
     query = "model=digits&trace=off"
-    yield infer("digits npz answer", query, npy(image), wanted, model=DIGITS, reads=infer_npz)
+    yield infer("digits npz response", query, npy(image), wanted, model=DIGITS, reads=infer_npz)
     taken: dict[str, Any] = {"model": DIGITS, "reads": v2_outputs}
     document = {"inputs": [binary_input("0", image)], "parameters": {"binary_data_output": True}}
     yield v2("digits v2 binary", "digits", document, image, **taken)

@@ -15,8 +15,8 @@ class Checkpoint:
 
     Attributes:
         seconds: since the run began.
-        requests: answers so far.
-        statuses: of these answers: status -> how many.
+        requests: responses so far.
+        statuses: of these responses: status -> how many.
         faults: what was wrong so far.
         usage: what the server uses.
     """
@@ -61,7 +61,7 @@ class CheckpointLog:
 
         Args:
             process_id: of the server.
-            statuses: of all answers so far: status -> how many.
+            statuses: of all responses so far: status -> how many.
             faults: what was wrong so far.
         """
         self._last = monotonic()

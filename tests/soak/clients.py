@@ -66,7 +66,7 @@ async def visitor(load: Load) -> None:
 
 
 async def leaver(load: Load) -> None:
-    """Leave before the answer has come."""
+    """Leave before the response has come."""
     case = load.pick([case for case in load.cases if case.request.body])
     head, body = case.request.head(), case.request.wire_body()
     connection = await SoakConnection.open(load.url)
@@ -81,7 +81,7 @@ async def leaver(load: Load) -> None:
             load.counts.left(case.model)
             await connection.send(head + body)
             await asyncio.sleep(load.chance.random() * 0.05)
-        case _:  # in the answer
+        case _:  # in the response
             load.counts.left(case.model)
             await connection.send(head + body)
             await connection.receive_some()
@@ -147,11 +147,11 @@ async def browser(load: Load) -> None:
         for _ in range(20):
             case = load.pick(cases)
             request = case.request
-            answer = await client.request(
+            response = await client.request(
                 request.method, request.target, headers=dict(request.headers), content=request.body
             )
-            headers = dict(answer.headers)
-            load.counts.saw(case, SoakReply(answer.status_code, headers, answer.content))
+            headers = dict(response.headers)
+            load.counts.saw(case, SoakReply(response.status_code, headers, response.content))
             if load.is_over:
                 break
 
@@ -172,7 +172,7 @@ async def _infer(load: Load, client: Any, binary: bool) -> None:
     wanted = triton.InferRequestedOutput("1", binary_data=binary)
     coding = load.chance.choice([None, "gzip", "deflate"])
     try:
-        answer = await client.infer(
+        response = await client.infer(
             "vector", [tensor], outputs=[wanted], request_compression_algorithm=coding
         )
     except InferenceServerException as error:
@@ -182,7 +182,7 @@ async def _infer(load: Load, client: Any, binary: bool) -> None:
             load.counts.blame(f"tritonclient: {error}")
         return
     load.counts.count(("vector", "1"), (CallStatus.SUCCESS,), 200)
-    if not np.allclose(answer.as_numpy("1"), np.maximum(rows, 0), rtol=0, atol=1e-5):
+    if not np.allclose(response.as_numpy("1"), np.maximum(rows, 0), rtol=0, atol=1e-5):
         load.counts.blame("tritonclient: differs")
 
 

@@ -23,11 +23,11 @@ class LoadCounts:
     Attributes:
         endings: model -> how its calls may have ended -> how many.
         abandoned: model -> requests whose client left when their head was sent.
-        statuses: status -> answers, of all requests.
+        statuses: status -> responses, of all requests.
         unanswered: all requests whose client left when their head was sent.
         faults: what was wrong, in words.
         fault_count: how much was wrong.
-        kinds: case -> answers since the load began.
+        kinds: case -> responses since the load began.
     """
 
     endings: dict[Identity, Counter[tuple[CallStatus, ...]]] = field(default_factory=dict)
@@ -39,13 +39,13 @@ class LoadCounts:
     kinds: Counter[str] = field(default_factory=Counter)
 
     def saw(self, case: LoadCase, reply: SoakReply) -> None:
-        """Count an answer and check it."""
+        """Count a response and check it."""
         self.count(case.model, ending_of(reply) if case.model else (), reply.status)
         self.kinds[case.name] += 1
         self.blame(case.fault(reply))
 
     def count(self, model: Identity | None, endings: tuple[CallStatus, ...], status: int) -> None:
-        """Count an answer."""
+        """Count a response."""
         self.statuses[str(status)] += 1
         if model is not None:
             self.endings.setdefault(model, Counter())[endings] += 1

@@ -46,7 +46,9 @@ def run_crashes(folder: Path, times: int, seed: int, target: TextIO) -> list[str
                 server.process.wait()
         faults += [f"crash {number}: {fault}" for fault in askers.faults]
         line = {"crash": number, "in_start": not until_ready, "seconds": round(ready, 2)}
-        print(json.dumps(line | {"answers": askers.answers, "faults": len(faults)}), file=target, flush=True)
+        print(
+            json.dumps(line | {"responses": askers.responses, "faults": len(faults)}), file=target, flush=True
+        )
     with ServerProcess(*flags, module="service.cli", environment=environment) as server:
         if expected_of(server.url).keys() != expected.keys():
             faults.append("not all pictures are answered in the end")

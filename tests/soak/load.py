@@ -11,7 +11,7 @@ from tests.soak.counts import LoadCounts
 from tests.soak.wire import SoakConnection
 
 PATIENCE = 30.0
-"""Seconds until a client that gets no answer says so."""
+"""Seconds until a client that gets no response says so."""
 
 
 @dataclass
@@ -56,11 +56,11 @@ class Load:
         return [case for case in self.cases if case.model and case.model[0] == model and case.status == 200]
 
     async def ask(self, connection: SoakConnection, case: LoadCase) -> None:
-        """Send a request, and note its answer."""
+        """Send a request, and note its response."""
         self.counts.saw(case, await connection.ask(case.request))
 
     async def ask_once(self, case: LoadCase) -> None:
-        """Send a request on a connection of its own, and note its answer."""
+        """Send a request on a connection of its own, and note its response."""
         connection = await SoakConnection.open(self.url)
         try:
             await self.ask(connection, case)

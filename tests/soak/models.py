@@ -10,7 +10,7 @@ pnnx.Input  in   0 1 0 #0=(?,65536)f32
 nn.ReLU     relu 1 1 0 1 #0=(?,65536)f32 #1=(?,65536)f32
 pnnx.Output out  1 0 1 #1=(?,65536)f32
 """
-"""Large answers, to leave in the middle of."""
+"""Large responses, to leave in the middle of."""
 
 SIGMOID = VECTOR.replace("nn.ReLU    ", "nn.Sigmoid")
 

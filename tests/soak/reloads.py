@@ -30,8 +30,8 @@ def run_reloads(times: int, target: TextIO) -> list[str]:
                 status, body = _load(server.url)
                 if status != http.client.OK:
                     faults.append(f"load {number}: {status} {body[:300]!r}")
-                log.write(server.process.pid, {"200": askers.answers}, len(faults) + len(askers.faults))
-        if not askers.answers:
+                log.write(server.process.pid, {"200": askers.responses}, len(faults) + len(askers.faults))
+        if not askers.responses:
             faults.append("nothing was answered meanwhile")
         server.terminate()
         if code := server.exit_code():
@@ -49,7 +49,7 @@ def _load(url: str) -> tuple[int, bytes]:
     try:
         headers = {"Content-Type": "application/json"}
         connection.request("POST", "/v2/repository/models/digits/load", json.dumps({}), headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
+        response = connection.getresponse()
+        return response.status, response.read()
     finally:
         connection.close()

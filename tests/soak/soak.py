@@ -58,12 +58,12 @@ class SoakReport:
         total = counts.statuses.total()
         statuses = ", ".join(f"{status}: {count}" for status, count in sorted(counts.statuses.items()))
         lines = [
-            f"{total} answers in {self.seconds:.0f} s of load ({total / self.seconds:.0f} a second), "
+            f"{total} responses in {self.seconds:.0f} s of load ({total / self.seconds:.0f} a second), "
             f"{counts.unanswered} requests abandoned; by status {statuses}"
         ]
         for (name, version), endings in sorted(counts.endings.items()):
             successes = endings[CallStatus.SUCCESS,]
-            lines.append(f"  {name} version {version}: {endings.total()} answers, {successes} successes")
+            lines.append(f"  {name} version {version}: {endings.total()} responses, {successes} successes")
         for number, usage in enumerate(self.usages):
             used = f"{usage.threads} threads, {usage.files} files, {usage.memory / 1e6:.1f} MB"
             lines.append(f"at rest after round {number}: {used}")
@@ -138,7 +138,7 @@ class _Soak:
         await self._drain(load)
 
     async def _prepare(self) -> Load:
-        """Ask everything once, one by one, for the answers that hold from then on."""
+        """Ask everything once, one by one, for the responses that hold from then on."""
         cases = [await self._ask_alone(case) for case in make_cases()]
         guests = [await self._ask_alone(case) for case in make_guest_cases()]
         visits = [await self._ask_alone(case) for case in make_visits()]
@@ -216,6 +216,6 @@ class _Soak:
         """Return when the last request that was sent has come to its queue."""
         connection = await SoakConnection.open(self._server.url)
         request = SoakRequest("GET", "/v2/models/slow/stats")
-        for _ in range(2):  # whatever came before has been read when the second answer is there
+        for _ in range(2):  # whatever came before has been read when the second response is there
             orjson.loads((await connection.ask(request)).body)
         await connection.close()

@@ -45,7 +45,7 @@ class SoakRequest:
 
 @dataclass(frozen=True, slots=True)
 class SoakReply:
-    """An answer.
+    """A response.
 
     Attributes:
         status: its status.
@@ -81,12 +81,12 @@ class SoakConnection:
         return cls(*await asyncio.open_connection(address.hostname, address.port))
 
     async def ask(self, request: SoakRequest) -> SoakReply:
-        """Send a request and return its answer."""
+        """Send a request and return its response."""
         await self.send(request.head() + request.wire_body())
         return await self.receive()
 
     async def ask_all(self, requests: Sequence[SoakRequest]) -> list[SoakReply]:
-        """Send several requests before the first is answered; returns the answers of those that are answered."""
+        """Send several requests before the first is answered; returns the responses of those that are answered."""
         await self.send(b"".join(request.head() + request.wire_body() for request in requests))
         replies: list[SoakReply] = []
         while self.is_open and len(replies) < len(requests):
@@ -100,7 +100,7 @@ class SoakConnection:
             await self._writer.drain()
 
     async def receive(self) -> SoakReply:
-        """Return the next answer."""
+        """Return the next response."""
         first, *lines = (await self._reader.readuntil(b"\r\n\r\n")).decode().rstrip().split("\r\n")
         pairs = (line.split(": ", 1) for line in lines)
         headers = {name.lower(): value for name, value in pairs}
@@ -109,7 +109,7 @@ class SoakConnection:
         return SoakReply(int(first.split()[1]), headers, body)
 
     async def receive_some(self) -> bool:
-        """Read the beginning of an answer; tells whether there was one."""
+        """Read the beginning of a response; tells whether there was one."""
         return bool(await self._reader.read(64))
 
     def abort(self) -> None:

@@ -15,7 +15,7 @@ _MAGNITUDE, _INFINITE, _MOST_BITS = 0x7FFFFFFF, 0x7F800000, 0x7F7F
 _LESSER_MAGNITUDE = 0b0010
 """Of VRANGEPS: the one with the lesser magnitude, with the sign of the first."""
 _KEEP, _QUIET, _MINUS_INFINITY, _INFINITY = 0, 2, 4, 5
-"""Answers of VFIXUPIMMPS: the destination, a quiet NaN of the source, infinities."""
+"""Responses of VFIXUPIMMPS: the destination, a quiet NaN of the source, infinities."""
 _FIXUPS = (_QUIET, _QUIET, _KEEP, _KEEP, _MINUS_INFINITY, _INFINITY, _KEEP, _KEEP)
 """To its eight kinds of numbers: quiet and signalling NaN, zero, one, both infinities, negative and positive."""
 

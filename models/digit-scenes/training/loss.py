@@ -62,8 +62,8 @@ def assign(
         grid: rows and columns.
 
     Returns:
-        Indices of image, anchor, row and column; the cells' columns and rows (answers, 2); boxes (answers, 4) in
-        cells; and classes (answers,).
+        Indices of image, anchor, row and column; the cells' columns and rows (responses, 2); boxes (responses, 4) in
+        cells; and classes (responses,).
     """
     boxes = targets[:, 2:] / stride
     ratio = boxes[:, None, 2:] / anchors[None]

@@ -78,7 +78,7 @@ class DigitsNet(nn.Module):
         self.softmax = nn.Softmax(dim=1)
 
     def scores(self, x: torch.Tensor) -> torch.Tensor:
-        """Ten numbers per image whose softmax is the answer; the loss of training is taken here."""
+        """Ten numbers per image whose softmax is the response; the loss of training is taken here."""
         contrast = (x - self.ground(x)).abs()
         x = self.block1(self.widen1(self.pool1(self.stem(contrast))))
         x = self.block2(self.widen2(self.pool2(x)))

@@ -1,10 +1,10 @@
 """The payload formats that the server takes and answers, one file each.
 
 `FORMATS` is the one list of them: decoding, `Accept`, the API's description and its examples all read it. The order is
-that of descriptions and messages, and of preference among the answers that a client takes alike.
+that of descriptions and messages, and of preference among the responses that a client takes alike.
 """
 
-from service.codec.format import AnswerFormat, Format
+from service.codec.format import Format, ResponseFormat
 from service.codec.formats.csv import CsvFormat
 from service.codec.formats.form import FormFormat
 from service.codec.formats.image import IMAGE_FORMAT
@@ -17,11 +17,11 @@ from service.errors import ServiceError
 from service.images.url import URL_ADVICE, is_url
 
 __all__ = [
-    "ANSWER_FORMATS",
     "FORMATS",
     "IMAGE_FORMAT",
     "JSON_TYPE",
     "NPZ_TYPE",
+    "RESPONSE_FORMATS",
     "find_format",
     "media_types",
     "register_format",
@@ -30,7 +30,7 @@ __all__ = [
 
 FORMATS: dict[str, Format] = {}
 """The formats by name."""
-ANSWER_FORMATS: dict[str, AnswerFormat] = {}
+RESPONSE_FORMATS: dict[str, ResponseFormat] = {}
 """Those among them that answers may have, by media type, the preferred one first."""
 
 
@@ -47,8 +47,8 @@ def register_format(added: Format) -> Format:
         if taken is not None:
             raise ValueError(f"{media_type} is a media type of the payload format {taken.name!r} already")
     FORMATS[added.name] = added
-    if isinstance(added, AnswerFormat):
-        ANSWER_FORMATS.update(dict.fromkeys(added.media_types, added))
+    if isinstance(added, ResponseFormat):
+        RESPONSE_FORMATS.update(dict.fromkeys(added.media_types, added))
     return added
 
 

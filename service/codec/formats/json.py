@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from time import perf_counter_ns
 from typing import Any
 
-from service.codec.answer import AnswerDocument, complete_timing
 from service.codec.decoded import Decoded
-from service.codec.format import AnswerFormat, Clock, Example, JsonSchema, RequestBody, Sample, curl_file
+from service.codec.format import Clock, Example, JsonSchema, RequestBody, ResponseFormat, Sample, curl_file
 from service.codec.formats.image import image_text
 from service.codec.json_body import decode_json
 from service.codec.json_text import dump_json, dump_pieces, join_small
 from service.codec.options import OPTIONS_SCHEMA
+from service.codec.response import ResponseDocument, complete_timing
 from service.config.limits import Limits
 
 JSON_TYPE = "application/json"
@@ -50,8 +50,8 @@ _BODY_SCHEMA: JsonSchema = {
 }
 
 
-class JsonFormat(AnswerFormat):
-    """JSON, which can hold any request and any answer."""
+class JsonFormat(ResponseFormat):
+    """JSON, which can hold any request and any response."""
 
     name = "json"
     media_types = (JSON_TYPE,)
@@ -66,30 +66,30 @@ class JsonFormat(AnswerFormat):
 
     def encode(
         self,
-        answer: AnswerDocument,
+        response: ResponseDocument,
         received_ns: int,
         clock: Clock = perf_counter_ns,
         limits: Limits | None = None,
     ) -> list[bytes]:
-        """Serialise an answer as JSON.
+        """Serialise a response as JSON.
 
         `timing.encode_ms` is the time that all other members take: each is serialised on its own, and `timing` last,
-        before they are put in the answer's order.
+        before they are put in the response's order.
         """
         started = clock()
-        members = {key: dump_pieces(value, limits) for key, value in answer.items() if key != "timing"}
-        members["timing"] = [dump_json(complete_timing(answer, received_ns, started, clock()))]
+        members = {key: dump_pieces(value, limits) for key, value in response.items() if key != "timing"}
+        members["timing"] = [dump_json(complete_timing(response, received_ns, started, clock()))]
         if max(map(len, members.values())) > 1:
-            return join_small(_members(answer, members), limits)
-        return [b"{" + b",".join([b'"%b":%b' % (key.encode(), members[key][0]) for key in answer]) + b"}"]
+            return join_small(_members(response, members), limits)
+        return [b"{" + b",".join([b'"%b":%b' % (key.encode(), members[key][0]) for key in response]) + b"}"]
 
     def schema(self) -> JsonSchema:
         """Return the schema of a request."""
         return _BODY_SCHEMA
 
-    def answer_schema(self) -> JsonSchema:
-        """Return the schema of an answer."""
-        return {"$ref": "#/components/schemas/InferAnswer"}
+    def response_schema(self) -> JsonSchema:
+        """Return the schema of a response."""
+        return {"$ref": "#/components/schemas/InferenceResponse"}
 
     def examples(self, sample: Sample) -> Iterator[Example]:
         """Yield an image, and tensors."""
@@ -111,10 +111,10 @@ class JsonFormat(AnswerFormat):
             yield Example(JSON_TYPE, "tensors", {"inputs": inputs}, curl_file(JSON_TYPE, "tensors.json"))
 
 
-def _members(answer: AnswerDocument, pieces: Mapping[str, list[bytes]]) -> Iterator[bytes]:
-    """Yield an answer whose members are serialised, in its own order."""
+def _members(response: ResponseDocument, pieces: Mapping[str, list[bytes]]) -> Iterator[bytes]:
+    """Yield a response whose members are serialised, in its own order."""
     lead = b"{"
-    for key in answer:
+    for key in response:
         yield b"%b%b:" % (lead, dump_json(key))
         yield from pieces[key]
         lead = b","

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from engine import Array
-from service.codec.answer import AnswerDocument, complete_timing
 from service.codec.binding import bind, fit, pair_up
 from service.codec.decoded import Decoded
 from service.codec.format import (
     BINARY_SCHEMA,
-    AnswerFormat,
     Clock,
     Example,
     JsonSchema,
     RequestBody,
+    ResponseFormat,
     Sample,
     base64_text,
     curl_file,
@@ -26,12 +25,13 @@ from service.codec.format import (
 from service.codec.json_text import dump_json
 from service.codec.npz import read_npz
 from service.codec.npz_writer import NpzWriter
+from service.codec.response import ResponseDocument, complete_timing
 from service.config.limits import Limits
 
 NPZ_TYPE = "application/x-npz"
 
 
-class NpzFormat(AnswerFormat):
+class NpzFormat(ResponseFormat):
     """One array for each input, and one for each output."""
 
     name = "npz"
@@ -47,30 +47,30 @@ class NpzFormat(AnswerFormat):
 
     def encode(
         self,
-        answer: AnswerDocument,
+        response: ResponseDocument,
         received_ns: int,
         clock: Clock = perf_counter_ns,
         limits: Limits | None = None,
     ) -> Sequence[bytes | memoryview]:
-        """Serialise an answer as an uncompressed `.npz`.
+        """Serialise a response as an uncompressed `.npz`.
 
         Entries: each output by its name, each captured operand as `captured/NAME` (`captured/NAME/0` … for a tuple),
-        and `meta`, the JSON answer without the arrays' `data`: `json.loads(np.load(file)["meta"])`.
+        and `meta`, the JSON response without the arrays' `data`: `json.loads(np.load(file)["meta"])`.
         """
         started = clock()
-        arrays = {output["name"]: output["data"] for output in answer["outputs"]}
-        for entry in answer.get("captured", ()):
+        arrays = {output["name"]: output["data"] for output in response["outputs"]}
+        for entry in response.get("captured", ()):
             arrays |= _leaves(f"captured/{entry['name']}", entry)
         writer = NpzWriter()
         writer.write_arrays(arrays)
-        meta = answer | {"outputs": _without_data(answer["outputs"])}
-        if "captured" in answer:
-            meta["captured"] = _without_data(answer["captured"])
-        meta["timing"] = complete_timing(answer, received_ns, started, clock())
+        meta = response | {"outputs": _without_data(response["outputs"])}
+        if "captured" in response:
+            meta["captured"] = _without_data(response["captured"])
+        meta["timing"] = complete_timing(response, received_ns, started, clock())
         writer.write_text("meta", dump_json(meta))
         pieces = writer.close()
         if limits is not None:
-            limits.check_answer(sum(map(len, pieces)))
+            limits.check_response(sum(map(len, pieces)))
         return pieces
 
     def schema(self) -> JsonSchema:

@@ -8,7 +8,7 @@ export class ApiError extends Error {
   /**
    * @param {string} message the server's sentence
    * @param {string} code the server's code
-   * @param {number} status of HTTP; 0 where no answer came
+   * @param {number} status of HTTP; 0 where no response came
    */
   constructor(message, code, status) {
     super(message);
@@ -29,23 +29,23 @@ let key = null;
  * Send a request; ask for a key where the server wants one.
  * @param {string} path with its query
  * @param {Call} [call] method, headers and body
- * @returns {Promise<Response>} an answer of status 200 to 299
+ * @returns {Promise<Response>} a response of status 200 to 299
  * @throws {ApiError} the server refused, or cannot be reached
  */
 export async function send(path, call = {}) {
   for (let attempt = 0; ; attempt += 1) {
     const used = key;
     const headers = { ...call.headers, ...(used ? { Authorization: `Bearer ${used}` } : {}) };
-    let answer;
+    let response;
     try {
-      answer = await fetch(path, { ...call, headers, credentials: "omit", cache: "no-cache" });
+      response = await fetch(path, { ...call, headers, credentials: "omit", cache: "no-cache" });
     } catch (error) {
       if (call.signal?.aborted) throw error;
       throw new ApiError("The server cannot be reached. Is it still running?", "unreachable", 0);
     }
-    if (answer.ok) return answer;
-    const refusal = await explain(answer);
-    const wantsKey = answer.status === 401 || (answer.status === 403 && refusal.code.includes("key"));
+    if (response.ok) return response;
+    const refusal = await explain(response);
+    const wantsKey = response.status === 401 || (response.status === 403 && refusal.code.includes("key"));
     if (!wantsKey || attempt > 4) throw refusal;
     const { askForKey } = await import("./key.js");
     // another call may have asked meanwhile
@@ -54,16 +54,16 @@ export async function send(path, call = {}) {
 }
 
 /**
- * @param {Response} answer
+ * @param {Response} response
  * @returns {Promise<ApiError>}
  */
-async function explain(answer) {
-  const text = await answer.text();
+async function explain(response) {
+  const text = await response.text();
   try {
     const body = JSON.parse(text);
-    return new ApiError(String(body.error ?? text), String(body.code ?? ""), answer.status);
+    return new ApiError(String(body.error ?? text), String(body.code ?? ""), response.status);
   } catch {
-    return new ApiError(text.slice(0, 300) || `The server answered with status ${answer.status}.`, "", answer.status);
+    return new ApiError(text.slice(0, 300) || `The server answered with status ${response.status}.`, "", response.status);
   }
 }
 
@@ -74,8 +74,8 @@ async function explain(answer) {
  * @returns {Promise<any>}
  */
 export async function json(path, call) {
-  const answer = await send(path, call);
-  return answer.json();
+  const response = await send(path, call);
+  return response.json();
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Runs of a model: one for its answer and its times, another one for tensors.
+ * Runs of a model: one for its response and its times, another one for tensors.
  * @module
  */
 import { query, send } from "./api.js";
@@ -41,12 +41,12 @@ export const inferPath = (model, version, options = {}) => `/infer${query({ mode
  * @param {Input} input of the run
  * @param {Options} [options] more of the query
  * @param {AbortSignal} [signal] gives the run up
- * @returns {Promise<any>} the answer, as `/infer` gives it
+ * @returns {Promise<any>} the response, as `/infer` gives it
  * @throws {import("./api.js").ApiError} the server refused
  */
 export async function infer(model, version, input, options = {}, signal) {
-  const answer = await send(inferPath(model, version, options), { method: "POST", ...payload(input), signal: signal ?? null });
-  return answer.json();
+  const response = await send(inferPath(model, version, options), { method: "POST", ...payload(input), signal: signal ?? null });
+  return response.json();
 }
 
 /**
@@ -69,11 +69,11 @@ function payload(input) {
 export async function capture(model, version, input, operands, signal) {
   const options = { capture: operands.join(","), trace: "off", outputs: true };
   const { headers, body } = payload(input);
-  const answer = await send(inferPath(model, version, options), {
+  const response = await send(inferPath(model, version, options), {
     method: "POST", headers: { ...headers, Accept: "application/x-npz" }, body, signal: signal ?? null,
   });
   const { readEntry, readNpz } = await import("./npz.js");
-  const entries = await readNpz(await answer.arrayBuffer());
+  const entries = await readNpz(await response.arrayBuffer());
   /** @type {Map<string, Captured>} */
   const tensors = new Map();
   for (const [name, bytes] of entries) {

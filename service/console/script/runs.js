@@ -34,14 +34,14 @@ export async function findRun({ model, version, state, signal }) {
  * @returns {Promise<import("./store.js").Run|null>}
  */
 export async function runAgain(model, version, input, signal) {
-  const answer = await infer(model, version, input, {}, signal);
-  await keepInput(model, input, answer.request_id);
-  remember({ run: answer.request_id });
-  const kept = await keptRun(answer.request_id);
+  const response = await infer(model, version, input, {}, signal);
+  await keepInput(model, input, response.request_id);
+  remember({ run: response.request_id });
+  const kept = await keptRun(response.request_id);
   if (kept) return kept;
-  const { timing } = answer;
+  const { timing } = response;
   return {
-    request_id: answer.request_id, model: answer.model, version: answer.version, trace: answer.trace, stamps: {},
+    request_id: response.request_id, model: response.model, version: response.version, trace: response.trace, stamps: {},
     received_ms: Date.now(), total_ms: timing.total_ms, worker: "", batch_size: 1, observed: false,
   };
 }

@@ -13,7 +13,7 @@ import { fill, h } from "./dom.js";
  * @param {string} label what they choose
  * @param {Tab[]} tabs in order
  * @param {string|null} chosen name of the first that is shown
- * @param {(name: string) => void} [changed] told of each choice
+ * @param {(name: string) => void} [changed] called at each choice
  * @returns {HTMLElement}
  */
 export function tabs(label, tabs, chosen, changed = () => {}) {

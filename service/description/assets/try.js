@@ -84,9 +84,9 @@ class Body {
   async fill(example) {
     this.file.value = "";
     if (example.externalValue) {
-      const answer = await fetch(example.externalValue, { headers: authorization() });
+      const response = await fetch(example.externalValue, { headers: authorization() });
       this.text.value = "";
-      this.take(await answer.blob(), answer.ok ? "the example's file is the body" : `no example: ${answer.status}`);
+      this.take(await response.blob(), response.ok ? "the example's file is the body" : `no example: ${response.status}`);
     } else if (example.value !== undefined) {
       this.take(null, "");
       this.text.value = typeof example.value === "string" ? example.value : JSON.stringify(example.value, null, 1);
@@ -118,17 +118,17 @@ function address(path, form) {
   return url;
 }
 
-/** @param {Response} answer @returns {Promise<Node>} what it holds */
-async function shown(answer) {
-  const type = answer.headers.get("Content-Type") ?? "";
+/** @param {Response} response @returns {Promise<Node>} what it holds */
+async function shown(response) {
+  const type = response.headers.get("Content-Type") ?? "";
   if (type.startsWith("image/")) {
-    return element("img", { alt: "the answer", src: URL.createObjectURL(await answer.blob()) });
+    return element("img", { alt: "the response", src: URL.createObjectURL(await response.blob()) });
   }
   if (!type.includes("json") && !type.startsWith("text/") && !type.includes("metrics")) {
-    const place = URL.createObjectURL(await answer.blob());
+    const place = URL.createObjectURL(await response.blob());
     return element("a", { href: place, download: "answer" }, `download ${type}`);
   }
-  const text = await answer.text();
+  const text = await response.text();
   const pretty = type.includes("json") && text.length < LONGEST_TEXT ? JSON.stringify(JSON.parse(text), null, 1) : text;
   return element("pre", { tabindex: "0" }, pretty.slice(0, LONGEST_TEXT));
 }
@@ -146,14 +146,14 @@ function tryForm(path, method, operation) {
     const began = performance.now();
     try {
       const { body: sent, headers } = body?.request() ?? { body: undefined, headers: {} };
-      const answer = await fetch(address(path, form), {
+      const response = await fetch(address(path, form), {
         method: method.toUpperCase(), body: sent, headers: { ...headers, ...authorization() },
       });
-      const found = await shown(answer);
-      const line = `${answer.status} ${answer.statusText}, ${Math.round(performance.now() - began)} ms`;
+      const found = await shown(response);
+      const line = `${response.status} ${response.statusText}, ${Math.round(performance.now() - began)} ms`;
       output.replaceChildren(element("p", {}, element("code", {}, line)), found);
     } catch (error) {
-      output.replaceChildren(`There is no answer: ${error.message}`);
+      output.replaceChildren(`There is no response: ${error.message}`);
     }
   });
   return form;
@@ -161,9 +161,9 @@ function tryForm(path, method, operation) {
 
 /** Add the forms, once the description is there. */
 async function start() {
-  const answer = await fetch("openapi.json", { headers: authorization() });
-  if (!answer.ok) return false;
-  const described = await answer.json();
+  const response = await fetch("openapi.json", { headers: authorization() });
+  if (!response.ok) return false;
+  const described = await response.json();
   for (const [path, operations] of Object.entries(described.paths)) {
     for (const [method, operation] of Object.entries(operations)) {
       document.getElementById(`${method}${path}`)?.append(tryForm(path, method, operation));

@@ -1,4 +1,4 @@
-"""How the versions of a model share the requests that name none, and how their answers differ."""
+"""How the versions of a model share the requests that name none, and how their responses differ."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -13,14 +13,14 @@ _COUNTERS = (
 _DURATIONS = (
     (
         "request",
-        "from the end of a request's body to the end of its answer",
+        "from the end of a request's body to the end of its response",
         "kuiper_request_seconds",
         "_sum",
     ),
     ("queue", "waiting in the queue and for a batch", "kuiper_queue_seconds", "_sum"),
     ("compute_input", "decoding inputs", "statistics_input_seconds", "_total"),
     ("compute_infer", "running the model", "kuiper_compute_seconds", "_sum"),
-    ("compute_output", "encoding answers", "statistics_output_seconds", "_total"),
+    ("compute_output", "encoding responses", "statistics_output_seconds", "_total"),
 )
 """Each with its help, and the family and the suffix of the samples that it shows."""
 

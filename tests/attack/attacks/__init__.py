@@ -5,7 +5,7 @@ from tests.attack.attacks.address_space import ADDRESS_SPACE
 from tests.attack.attacks.allowed_images import ALLOWED_IMAGES
 from tests.attack.attacks.batch_sizes import BATCH_SIZES
 from tests.attack.attacks.bodies import LARGE_BODIES, REFUSED_BODIES
-from tests.attack.attacks.captures import CAPTURES, LARGE_ANSWERS
+from tests.attack.attacks.captures import CAPTURES, LARGE_RESPONSES
 from tests.attack.attacks.computed_pages import COMPUTED_PAGES
 from tests.attack.attacks.descriptors import DESCRIPTORS
 from tests.attack.attacks.documents import COMPRESSED_DOCUMENTS, NAMED_OUTPUTS
@@ -20,10 +20,10 @@ from tests.attack.attacks.promised_bodies import PROMISED_BODIES
 from tests.attack.attacks.slow_readers import SLOW_READERS
 from tests.attack.attacks.statistics import STATISTICS
 from tests.attack.attacks.tables import TABLES
-from tests.attack.attacks.unread_answers import UNREAD_ANSWERS
+from tests.attack.attacks.unread_responses import UNREAD_RESPONSES
 
 ATTACKS: tuple[Attack, ...] = (
-    UNREAD_ANSWERS,
+    UNREAD_RESPONSES,
     SLOW_READERS,
     PIPELINES,
     FRAMING,
@@ -39,7 +39,7 @@ ATTACKS: tuple[Attack, ...] = (
     IMAGES,
     ALLOWED_IMAGES,
     CAPTURES,
-    LARGE_ANSWERS,
+    LARGE_RESPONSES,
     STATISTICS,
     ADDRESS_SPACE,
     OTHER_ORIGINS,

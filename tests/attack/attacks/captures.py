@@ -1,4 +1,4 @@
-"""Answers that are much larger than their requests."""
+"""Responses that are much larger than their requests."""
 
 from collections.abc import Iterator
 from itertools import cycle, islice
@@ -29,10 +29,10 @@ def run(target: Target, count: int) -> None:
 
 
 def answered(target: Target, count: int) -> None:
-    """Ask `count` times for as many operands as an answer may hold, or a few more."""
+    """Ask `count` times for as many operands as a response may hold, or a few more."""
     requests: Iterator[bytes] = (digits_request(*kind) for kind in islice(cycle(_KINDS), count))
     ask_in_turn(target, requests)
 
 
 CAPTURES = Attack("every operand of up to 1,500 rows", "requests", run, (2, 12, 40))
-LARGE_ANSWERS = Attack("as many operands as an answer may hold", "requests", answered, (2, 15, 50))
+LARGE_RESPONSES = Attack("as many operands as a response may hold", "requests", answered, (2, 15, 50))

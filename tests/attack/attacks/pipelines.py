@@ -1,4 +1,4 @@
-"""Many requests on each connection, sent ahead of the answers, which nobody reads."""
+"""Many requests on each connection, sent ahead of the responses, which nobody reads."""
 
 from contextlib import ExitStack
 
@@ -9,7 +9,7 @@ PIPELINED = 3600
 
 
 def run(target: Target, count: int) -> None:
-    """Pipeline requests on `count` connections, as far as the server takes them, and read no answer."""
+    """Pipeline requests on `count` connections, as far as the server takes them, and read no response."""
     pipeline = REQUEST * PIPELINED
     with ExitStack() as stack:
         wires = [stack.enter_context(target.connect(receive_buffer=4096)) for _ in range(count)]
@@ -18,4 +18,4 @@ def run(target: Target, count: int) -> None:
         target.hold()
 
 
-PIPELINES = Attack("3,600 pipelined requests, no answer read", "connections", run, (5, 100, 200))
+PIPELINES = Attack("3,600 pipelined requests, no response read", "connections", run, (5, 100, 200))

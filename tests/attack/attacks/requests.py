@@ -7,7 +7,7 @@ from tests.attack.wire import request_head
 
 
 def ask_in_turn(target: Target, requests: Iterable[bytes]) -> None:
-    """Send requests, and read each answer; on a new connection where the server closed the last one."""
+    """Send requests, and read each response; on a new connection where the server closed the last one."""
     wire = target.connect()
     for request in requests:
         if not (wire.send(request) and wire.reply()):

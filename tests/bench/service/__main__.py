@@ -120,7 +120,7 @@ def _measure(
 def _load(
     candidate: Candidate, model: ServedModel, form: str, url: str, seconds: int
 ) -> Iterator[LoadResult]:
-    """Check an answer of a server, then measure it with each number of connections."""
+    """Check a response of a server, then measure it with each number of connections."""
     request = candidate.request(model, form)
     candidate.check(model, form, url)
     for connections in CONNECTIONS:

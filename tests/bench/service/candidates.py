@@ -21,7 +21,7 @@ from tests.bench.service.triton import TritonError, TritonInstallation
 
 FORMS = ("JSON", "binary", "image")
 CLOSE = 1e-3
-"""Most difference of an answer from PyTorch's, relative to the largest score."""
+"""Most difference of a response from PyTorch's, relative to the largest score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Candidate:
         name: its name.
         start: makes a server for a model, in a folder for files, with so many workers.
         request: makes the request for a form of input.
-        read: takes the scores out of an answer.
+        read: takes the scores out of a response.
         forms: of input that it takes.
     """
 
@@ -51,7 +51,7 @@ class Candidate:
         scores = self.read(self.request(model, form).send(url))
         expected = (model.of_picture if form == "image" else model.scores).ravel()
         if np.abs(scores - expected).max() > CLOSE * np.abs(expected).max():
-            raise ValueError(f"{self.name} answers {model.name} by {form} otherwise than PyTorch")
+            raise ValueError(f"{self.name} responses {model.name} by {form} otherwise than PyTorch")
 
 
 def json_request(path: str, document: Any) -> PostRequest:
@@ -116,10 +116,10 @@ def binary_request(path: str, described: Mapping[str, Any], array: Array) -> Pos
     return PostRequest(path, text + array.tobytes(), headers)
 
 
-def _read_protocol(answer: httpx.Response) -> Array:
-    if (length := answer.headers.get("Inference-Header-Content-Length")) is not None:
-        return np.frombuffer(answer.content[int(length) :], np.float32)
-    return np.array(orjson.loads(answer.content)["outputs"][0]["data"], np.float32).ravel()
+def _read_protocol(response: httpx.Response) -> Array:
+    if (length := response.headers.get("Inference-Header-Content-Length")) is not None:
+        return np.frombuffer(response.content[int(length) :], np.float32)
+    return np.array(orjson.loads(response.content)["outputs"][0]["data"], np.float32).ravel()
 
 
 def _environment(model: ServedModel, port: int, workers: int) -> dict[str, str]:
@@ -145,10 +145,10 @@ def _request_fastapi(model: ServedModel, form: str) -> PostRequest:
     return PostRequest(f"/{form}", model.picture if form == "image" else model.array.tobytes(), kind)
 
 
-def _read_fastapi(answer: httpx.Response) -> Array:
-    if answer.content.startswith(b"{"):
-        return np.array(orjson.loads(answer.content)["data"], np.float32).ravel()
-    return np.frombuffer(answer.content, np.float32)
+def _read_fastapi(response: httpx.Response) -> Array:
+    if response.content.startswith(b"{"):
+        return np.array(orjson.loads(response.content)["data"], np.float32).ravel()
+    return np.frombuffer(response.content, np.float32)
 
 
 def _request_litserve(model: ServedModel, form: str) -> PostRequest:
@@ -192,8 +192,8 @@ def _request_mlserver(model: ServedModel, form: str) -> PostRequest:
     return json_request(path, {"inputs": [{**coded, "data": [_text(data)]}]})
 
 
-def _read_mlserver(answer: httpx.Response) -> Array:
-    return np.array(orjson.loads(answer.content)["outputs"][0]["data"], np.float32).ravel()
+def _read_mlserver(response: httpx.Response) -> Array:
+    return np.array(orjson.loads(response.content)["outputs"][0]["data"], np.float32).ravel()
 
 
 def _triton_starter(

@@ -117,7 +117,7 @@ def _concerned(wanted: Sequence[tuple[Bar, str]]) -> list[str]:
 
 
 def _settle(server: MeasuredServer, candidate: Candidate, model: ServedModel, seconds: int) -> bytes:
-    """Check an answer of a server and put it under load for a while; returns the request."""
+    """Check a response of a server and put it under load for a while; returns the request."""
     candidate.check(model, FORM, server.url)
     request = candidate.request(model, FORM).to_bytes()
     measure(server.url, request, max(bar.connections for bar in BARS), seconds)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 WARM_UP_SECONDS = 1
 TIMEOUT_SECONDS = 60
-"""An answer that takes longer counts as a failure."""
+"""A response that takes longer counts as a failure."""
 SCRIPT = Path(__file__).with_name("load.lua")
 
 
@@ -26,7 +26,7 @@ class Timings:
 
     Attributes:
         per_second: requests per second.
-        p50: median milliseconds from request to answer.
+        p50: median milliseconds from request to response.
         p99: milliseconds that 99 of 100 requests stayed below.
     """
 
@@ -66,7 +66,7 @@ def measure(url: str, request: bytes, connections: int, seconds: int) -> Timings
         seconds: how long.
 
     Raises:
-        LoadError: wrk is missing or failed, or an answer was an error or did not come.
+        LoadError: wrk is missing or failed, or a response was an error or did not come.
     """
     with tempfile.NamedTemporaryFile() as file:
         file.write(request)
@@ -77,13 +77,13 @@ def measure(url: str, request: bytes, connections: int, seconds: int) -> Timings
 
 
 def drain(url: str, request: bytes) -> None:
-    """Send a request once, and wait for its answer.
+    """Send a request once, and wait for its response.
 
     Servers that do not notice that a client is gone still run what wrk left when its time was up. That would count
-    against them: with slow models for a good part of a second. An answer comes only after what was there before.
+    against them: with slow models for a good part of a second. A response comes only after what was there before.
 
     Raises:
-        LoadError: there is no answer.
+        LoadError: there is no response.
     """
     address = urlsplit(url)
     try:
@@ -100,7 +100,7 @@ def read_summary(output: str) -> Timings:
     """Return the timings of what wrk printed: the last line is the script's, in JSON.
 
     Raises:
-        LoadError: an answer was an error, or did not come.
+        LoadError: a response was an error, or did not come.
     """
     summary = json.loads(output.splitlines()[-1])
     if summary["errors"] or summary["failures"]:

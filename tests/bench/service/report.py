@@ -22,7 +22,7 @@ from tests.bench.service.results import (
 )
 from tests.bench.service.speedup import FORM, MODEL
 
-ANSWERS = {"means": "3 numbers", "same": "150,528 numbers"}
+RESPONSES = {"means": "3 numbers", "same": "150,528 numbers"}
 """The model whose overhead is measured -> what it answers."""
 
 COMPARED = (OURS_TWICE, "Triton", "FastAPI", "LitServe", "MLServer")
@@ -155,7 +155,7 @@ def overheads_table(overheads: Sequence[Overhead]) -> str:
     """Return the table of what the service adds."""
     rows = [
         [
-            ANSWERS[one.model],
+            RESPONSES[one.model],
             one.form,
             f"{one.forward_ms:.3f}",
             f"{one.request_ms:.3f}",

@@ -1,4 +1,4 @@
-"""One request, as the load sends it over and over, and as it is sent once to look at its answer."""
+"""One request, as the load sends it over and over, and as it is sent once to look at its response."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ class PostRequest:
         return "\r\n".join([*head, "", ""]).encode() + self.body
 
     def send(self, url: str) -> httpx.Response:
-        """Send it once to a server; returns the answer.
+        """Send it once to a server; returns the response.
 
         Raises:
-            httpx.HTTPError: there is no answer, or it is an error.
+            httpx.HTTPError: there is no response, or it is an error.
         """
-        answer = httpx.post(
+        response = httpx.post(
             url + self.path, content=self.body, headers=dict(self.headers), timeout=TIMEOUT_SECONDS
         )
-        return answer.raise_for_status()
+        return response.raise_for_status()

@@ -25,7 +25,7 @@ class StartResult:
     Attributes:
         server: its name.
         model: the model's name.
-        ready_seconds: from its start to its first answer.
+        ready_seconds: from its start to its first response.
         idle_bytes: memory when it was ready.
         loaded_bytes: memory after all requests.
     """

@@ -36,7 +36,7 @@ class MeasuredServer:
         ready: path that answers 200 as soon as it serves.
         environment: variables that it needs.
         processes: how many serve; with several, this server's metrics tell when all of them do.
-        ready_seconds: from its start to its first answer of `ready`.
+        ready_seconds: from its start to its first response of `ready`.
     """
 
     command: Sequence[str]
@@ -99,15 +99,15 @@ class MeasuredServer:
         raise TimeoutError(f"{' '.join(self.command)} was not ready after {START_SECONDS:g} s")
 
     def _is_ready(self) -> bool:
-        with urlopen(self.url + self.ready, timeout=1) as answer:
-            return bool(answer.status == 200)
+        with urlopen(self.url + self.ready, timeout=1) as response:
+            return bool(response.status == 200)
 
     def _is_complete(self) -> bool:
         """Return whether all processes serve: the server is ready as soon as the first one does."""
         if self.processes == 1:
             return True
-        with urlopen(f"{self.url}/metrics", timeout=1) as answer:
-            text: bytes = answer.read()
+        with urlopen(f"{self.url}/metrics", timeout=1) as response:
+            text: bytes = response.read()
         return sum(line.startswith(b"kuiper_workers{") for line in text.splitlines()) == self.processes
 
     def _end(self) -> None:

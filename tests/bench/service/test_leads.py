@@ -64,7 +64,7 @@ def test_servers_take_turns_at_being_first(monkeypatch: pytest.MonkeyPatch) -> N
     assert [timings.per_second for timings in found["a"]] == [1, 4, 5]
 
 
-def test_server_that_answers_nothing_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_responses_nothing_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leads, "measure", lambda *given: Timings(0.0, 0.0, 0.0))
     with pytest.raises(LoadError, match="^a answered nothing within 2 s"):
         leads._rounds({"a": ("A", b"")}, 4, 2)

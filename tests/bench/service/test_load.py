@@ -32,7 +32,7 @@ def test_summary_gives_the_timings() -> None:
 
 
 @pytest.mark.parametrize(("errors", "failures"), [(1, 0), (0, 1)])
-def test_answer_that_is_an_error_or_missing_makes_the_measurement_fail(errors: int, failures: int) -> None:
+def test_response_that_is_an_error_or_missing_makes_the_measurement_fail(errors: int, failures: int) -> None:
     with pytest.raises(LoadError, match=f"^{errors} requests were answered by an error, {failures} were not"):
         read_summary(SUMMARY % (300, errors, failures))
 
@@ -40,7 +40,7 @@ def test_answer_that_is_an_error_or_missing_makes_the_measurement_fail(errors: i
 @pytest.fixture
 def server() -> Iterator[tuple[str, Queue[bytes]]]:
     """Answer one connection with what is put into the queue, once a request came; the request is put there then."""
-    answers: Queue[bytes] = Queue()
+    responses: Queue[bytes] = Queue()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(5)
 
@@ -48,29 +48,29 @@ def server() -> Iterator[tuple[str, Queue[bytes]]]:
             connection, _ = listener.accept()
             with connection:
                 request = connection.recv(1024)
-                connection.sendall(answers.get())
-                answers.put(request)
+                connection.sendall(responses.get())
+                responses.put(request)
 
         thread = Thread(target=serve)
         thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", answers
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", responses
         thread.join()
 
 
 def test_request_is_sent_to_warm_up_and_then_measured(wrk: Path, server: tuple[str, Queue[bytes]]) -> None:
-    url, answers = server
-    answers.put(b"HTTP/1.1 200 OK\r\n\r\n")
+    url, responses = server
+    responses.put(b"HTTP/1.1 200 OK\r\n\r\n")
     assert measure(url, b"POST / HTTP/1.1\r\n\r\n", 4, 3) == Timings(4.0, 0.5, 2.5)
-    assert answers.get() == b"POST / HTTP/1.1\r\n\r\n"  # what the warm-up left is waited for
+    assert responses.get() == b"POST / HTTP/1.1\r\n\r\n"  # what the warm-up left is waited for
     warm_up, measured = wrk.read_bytes().decode().split("\r\n\r\n")[:2]
     assert "--connections=4 --duration=1s" in warm_up
     assert "--connections=4 --duration=3s" in measured
     assert measured.endswith("POST / HTTP/1.1")
 
 
-def test_server_that_closes_without_an_answer_is_told(server: tuple[str, Queue[bytes]]) -> None:
-    url, answers = server
-    answers.put(b"")
+def test_server_that_closes_without_an_response_is_told(server: tuple[str, Queue[bytes]]) -> None:
+    url, responses = server
+    responses.put(b"")
     with pytest.raises(LoadError, match=r"does not answer: it closed the connection$"):
         drain(url, b"POST / HTTP/1.1\r\n\r\n")
 

@@ -43,8 +43,8 @@ class ExportedCode:
         """Run the code on arrays, each statement by `step`; returns what it gives, nested tuples flattened."""
         self._model.step = step
         with torch.no_grad():
-            answer = self._model(*(_double(torch.from_numpy(array.copy())) for array in inputs))
-        return [item.numpy() for item in _tensors(answer)]
+            response = self._model(*(_double(torch.from_numpy(array.copy())) for array in inputs))
+        return [item.numpy() for item in _tensors(response)]
 
 
 def _stepped(found: re.Match[str]) -> str:

@@ -45,7 +45,7 @@ def render() -> str:
             if operation["tags"] == [tag]:
                 parts += _endpoint(method, path, operation, described, seen)
                 if tag == _WITH_OBJECTS:
-                    for schema in _answers(operation):
+                    for schema in _responses(operation):
                         _collect(schema, described["components"]["schemas"], objects)
     parts.append("## Objects")
     for name, found in sorted(objects.items()):
@@ -70,7 +70,7 @@ def _operations(described: Schema) -> Iterator[tuple[str, str, Schema]]:
             yield method, path, operation
 
 
-def _answers(operation: Schema) -> list[Schema]:
+def _responses(operation: Schema) -> list[Schema]:
     content = operation["responses"]["200"].get("content", {})
     return [kind["schema"] for kind in content.values() if "schema" in kind]
 
@@ -83,7 +83,7 @@ def _endpoint(method: str, path: str, operation: Schema, described: Schema, seen
         parts.append(_unseen(f"**Body:** {kinds}.", seen) or "**Body:** as above.")
     if (kinds := _kinds(operation["responses"]["200"])) != _USUAL:
         parts.append(f"**Response:** {kinds}.")
-    for schema in _answers(operation):
+    for schema in _responses(operation):
         found = described["components"]["schemas"].get(_reference(schema), {})
         if "properties" in found:
             parts.append(_unseen(_fields(found), seen) or "The object is the one above.")
@@ -157,24 +157,24 @@ def _shared_line(kinds: dict[str, str]) -> list[str]:
     return [f"- {', '.join(groups)}"] if kinds else []
 
 
-def _collect(schema: Any, schemas: Schema, found: dict[str, Schema], is_answer: bool = True) -> None:
-    """Gather the objects within an answer, by the name that the page gives them."""
+def _collect(schema: Any, schemas: Schema, found: dict[str, Schema], is_response: bool = True) -> None:
+    """Gather the objects within a response, by the name that the page gives them."""
     if isinstance(schema, list):
         for item in schema:
-            _collect(item, schemas, found, is_answer)
+            _collect(item, schemas, found, is_response)
     if not isinstance(schema, dict):
         return
     if name := _reference(schema):
         if _title(name) in found:
             return
-        if not is_answer:
+        if not is_response:
             found[_title(name)] = schemas[name]
-        _collect(schemas[name].get("properties", {}), schemas, found, is_answer=False)
-        is_answer = is_answer and "properties" not in schemas[name]
-        _collect(schemas[name].get("anyOf", []), schemas, found, is_answer)
+        _collect(schemas[name].get("properties", {}), schemas, found, is_response=False)
+        is_response = is_response and "properties" not in schemas[name]
+        _collect(schemas[name].get("anyOf", []), schemas, found, is_response)
         return
     for value in schema.values():
-        _collect(value, schemas, found, is_answer)
+        _collect(value, schemas, found, is_response)
 
 
 def _reference(schema: Schema) -> str:

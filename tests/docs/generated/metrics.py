@@ -1,4 +1,4 @@
-"""The metrics that the server itself counts, read from the answer of a running application."""
+"""The metrics that the server itself counts, read from the response of a running application."""
 
 import asyncio
 from pathlib import Path

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from service.config.settings_table import settings_table
 from tests.docs.generated import (
-    answer,
     attacks,
     benchmark,
     chart,
@@ -18,6 +17,7 @@ from tests.docs.generated import (
     model_toml,
     notebook,
     picture,
+    response,
     zoo,
 )
 from tests.docs.generated.application import ROOT
@@ -38,7 +38,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "http-api": http_api.render,
     "metrics": metrics.render,
     "model-toml": model_toml.render,
-    "response": answer.render,
+    "response": response.render,
     "scaling": benchmark.render_scaling,
     "scaling-surroundings": benchmark.render_surroundings,
     "settings": settings_table,

@@ -1,12 +1,12 @@
-"""The picture of the README: one request to the digits, its answer, and what every layer did."""
+"""The picture of the README: one request to the digits, its response, and what every layer did."""
 
 from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from tests.docs.generated.answer import load
 from tests.docs.generated.application import DIGIT
+from tests.docs.generated.response import load
 
 WIDTH, ROW, TOP = 960, 22, 62
 NAMES, BARS, RIGHT = 300, 560, 900
@@ -49,17 +49,17 @@ class Canvas:
 
 def render() -> str:
     """Return the SVG."""
-    answer = load()
-    layers = [layer for layer in answer["trace"]["layers"] if _is_shown(layer)]
+    response = load()
+    layers = [layer for layer in response["trace"]["layers"] if _is_shown(layer)]
     height = TOP + ROW * len(layers) + 30
     canvas = Canvas()
     canvas.root.set("viewBox", f"0 0 {WIDTH} {height}")
     canvas.root.set("font-family", "ui-sans-serif, system-ui, sans-serif")
     SubElement(
         canvas.root, "title"
-    ).text = "One request to the digits model: its answer and the time of every layer"
+    ).text = "One request to the digits model: its response and the time of every layer"
     canvas.bar(0, 0, WIDTH, height, "#ffffff", 8)
-    _draw_request(canvas, answer)
+    _draw_request(canvas, response)
     _draw_layers(canvas, layers)
     indent(canvas.root, " ")
     return tostring(canvas.root, encoding="unicode") + "\n"
@@ -69,18 +69,18 @@ def _is_shown(layer: dict[str, Any]) -> bool:
     return layer["fused_into"] is None and layer["type"] not in _QUIET
 
 
-def _draw_request(canvas: Canvas, answer: dict[str, Any]) -> None:
+def _draw_request(canvas: Canvas, response: dict[str, Any]) -> None:
     canvas.text(28, 34, "POST /infer?model=digits", 14, weight="600")
     canvas.bar(27, 51, 142, 142, GRID)
     canvas.picture(28, 52, 140, DIGIT.read_bytes())
     canvas.text(28, 226, "predictions", 12, PALE)
-    for index, prediction in enumerate(answer["predictions"][0][:3]):
+    for index, prediction in enumerate(response["predictions"][0][:3]):
         y = 236 + index * 24
         canvas.text(28, y + 13, prediction["label"], 14, weight="600")
         canvas.bar(46, y + 1, 150, 14, GRID)
         canvas.bar(46, y + 1, 150 * prediction["probability"], 14, BEST)
         canvas.text(202, y + 13, f"{prediction['probability']:.1%}", 12)
-    timing = answer["timing"]
+    timing = response["timing"]
     canvas.text(28, 342, f"forward {timing['forward_ms']:.2f} ms of {timing['total_ms']:.2f} ms", 12, PALE)
 
 

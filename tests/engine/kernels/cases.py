@@ -1,4 +1,4 @@
-"""Golden cases of the convolutional kernels: parameters and PyTorch's answers, read from `kernels.npz`.
+"""Golden cases of the convolutional kernels: parameters and PyTorch's responses, read from `kernels.npz`.
 
 `python -m tests.golden.make_kernels` writes the file. Inputs are not in it; they are drawn again.
 """
@@ -64,10 +64,10 @@ class KernelCase:
         return np.asarray(real, dtype)
 
 
-def save(cases: list[KernelCase], answers: dict[str, Array]) -> None:
+def save(cases: list[KernelCase], responses: dict[str, Array]) -> None:
     """Write cases, and answers named `id/number`."""
     table = json.dumps([asdict(case) for case in cases])
-    np.savez_compressed(DATA, cases=np.frombuffer(table.encode(), np.uint8), allow_pickle=False, **answers)
+    np.savez_compressed(DATA, cases=np.frombuffer(table.encode(), np.uint8), allow_pickle=False, **responses)
 
 
 @cache
@@ -104,5 +104,5 @@ def _check(case: KernelCase, call: Callable[..., Array | tuple[Array, Array]]) -
     assert [array.shape for array in got] == [array.shape for array in expected]
     rtol, atol = (2e-3, 2e-3) if case.dtype == "float16" else (1e-5, 1e-5)
     with np.errstate(invalid="ignore"):
-        for array, answer in zip(got, expected, strict=True):
-            np.testing.assert_allclose(array, answer, rtol, atol)
+        for array, response in zip(got, expected, strict=True):
+            np.testing.assert_allclose(array, response, rtol, atol)

@@ -12,7 +12,7 @@ from service.server.connection import Connection
 from tests.service.server.policies import make_policy
 
 _TURNS = 6
-"""Turns of the event loop in which an answer is written."""
+"""Turns of the event loop in which a response is written."""
 _SERVER_ERROR = b"HTTP/1.1 500"
 
 
@@ -85,8 +85,8 @@ def _server() -> _Server:
 def http_head(data: bytes) -> None:
     """Send bytes to a connection, in two packets; whatever it answers is HTTP, and no server error."""
     server = _server()
-    answer = server.loop.run_until_complete(server.talk(data))
+    response = server.loop.run_until_complete(server.talk(data))
     if server.problems:
         raise AssertionError(str(server.problems.pop()))
-    if answer and (not answer.startswith(b"HTTP/1.1 ") or _SERVER_ERROR in answer):
-        raise AssertionError(repr(answer[:200]))
+    if response and (not response.startswith(b"HTTP/1.1 ") or _SERVER_ERROR in response):
+        raise AssertionError(repr(response[:200]))

@@ -13,8 +13,8 @@ from engine import RuntimeGraph, TensorSpec
 from service.commands.dispatch import run_command
 from service.config.settings import Settings
 from service.inspection.comparison_schemas import ComparisonView
-from tests.service.api.answers import VECTOR as VECTOR_BODY
-from tests.service.api.answers import check_error
+from tests.service.api.responses import VECTOR as VECTOR_BODY
+from tests.service.api.responses import check_error
 from tests.service.conftest import serving
 from tests.service.models import PAIR, VECTOR, add_model, add_versions
 
@@ -37,9 +37,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 async def compare(client: AsyncClient, query: str, **body: Any) -> ComparisonView:
-    answer = await client.post(f"/compare?{query}", **body)
-    assert answer.status_code == 200, answer.text
-    return ComparisonView.model_validate(answer.json(), strict=True)
+    response = await client.post(f"/compare?{query}", **body)
+    assert response.status_code == 200, response.text
+    return ComparisonView.model_validate(response.json(), strict=True)
 
 
 def npz(arrays: dict[str, Any]) -> bytes:
@@ -160,5 +160,5 @@ async def test_files_that_have_changed_are_not_compared(tmp_path: Path) -> None:
     (param,) = add_model(tmp_path, "vector", VECTOR).glob("*.param")
     async with serving(Settings(models=tmp_path, workers=1, warm_up=False)) as client:
         param.write_text(param.read_text().replace("nn.ReLU", "nn.SiLU"))
-        answer = await client.post("/compare?model=vector&with_backend=numpy", json=VECTOR_BODY)
-    check_error(answer, 409, "model_changed")
+        response = await client.post("/compare?model=vector&with_backend=numpy", json=VECTOR_BODY)
+    check_error(response, 409, "model_changed")

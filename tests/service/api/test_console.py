@@ -47,18 +47,18 @@ async def test_files_are_those_of_the_tree(client: AsyncClient) -> None:
 
 
 async def test_page_lets_the_browser_load_and_run_its_own_files_only(client: AsyncClient) -> None:
-    answer = await client.get("/console")
-    assert answer.content == (CONSOLE_FILES / "index.html").read_bytes()
+    response = await client.get("/console")
+    assert response.content == (CONSOLE_FILES / "index.html").read_bytes()
     policy = dict(
-        directive.split(" ", 1) for directive in answer.headers["content-security-policy"].split("; ")
+        directive.split(" ", 1) for directive in response.headers["content-security-policy"].split("; ")
     )
     assert "unsafe" not in str(policy)
     assert policy["default-src"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
     assert policy["require-trusted-types-for"] == "'script'"
     assert policy["trusted-types"] == "'none'"
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "set-cookie" not in answer.headers
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "set-cookie" not in response.headers
 
 
 async def test_what_has_not_changed_is_not_sent_again(client: AsyncClient) -> None:
@@ -89,19 +89,19 @@ def test_nothing_else_is_read(path: str) -> None:
 
 
 async def test_what_is_not_there_is_an_error_like_others(client: AsyncClient) -> None:
-    answer = await client.get("/console/%2e%2e/app.py")
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    response = await client.get("/console/%2e%2e/app.py")
+    assert (response.status_code, response.json()["code"]) == (404, "not_found")
 
 
 async def test_slash_after_its_name_leads_to_the_page(client: AsyncClient) -> None:
-    answer = await client.get("/console/")
-    assert (answer.status_code, answer.headers["location"]) == (307, "../console")
+    response = await client.get("/console/")
+    assert (response.status_code, response.headers["location"]) == (307, "../console")
 
 
 async def test_browsers_that_ask_for_the_server_get_the_page(client: AsyncClient) -> None:
-    answer = await client.get("/", headers=PAGE)
-    assert (answer.status_code, answer.headers["location"]) == (307, "console")
-    assert answer.headers["vary"] == (await client.get("/")).headers["vary"] == "Accept"
+    response = await client.get("/", headers=PAGE)
+    assert (response.status_code, response.headers["location"]) == (307, "console")
+    assert response.headers["vary"] == (await client.get("/")).headers["vary"] == "Accept"
     assert "/console" in (await client.get("/")).json()["endpoints"]
 
 

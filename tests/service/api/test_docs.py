@@ -51,10 +51,10 @@ class Page(HTMLParser):
 
 
 async def test_page_shows_every_operation(app: FastAPI, client: AsyncClient) -> None:
-    answer = await client.get("/docs")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    page = Page(answer.text)
+    response = await client.get("/docs")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    page = Page(response.text)
     assert not page.open
     for path, operations in app.openapi()["paths"].items():
         for method, operation in operations.items():
@@ -71,14 +71,14 @@ async def test_page_shows_every_operation(app: FastAPI, client: AsyncClient) -> 
 
 
 async def test_page_loads_files_of_its_own_only(client: AsyncClient) -> None:
-    answer = await client.get("/docs")
-    page = Page(answer.text)
+    response = await client.get("/docs")
+    page = Page(response.text)
     assert not page.tags & {"style", "img", "iframe", "object", "embed", "base"}
     for link in page.links:
         is_example = link.startswith("docs/examples/")
         assert is_example or link == "openapi.json" or (link[0] == "#" and link[1:] in page.ids), link
     assert page.assets == ["docs/icon.svg", "docs/page.css", "docs/try.js"]
-    policy = answer.headers["content-security-policy"]
+    policy = response.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     for path in page.assets:
@@ -90,9 +90,9 @@ async def test_page_loads_files_of_its_own_only(client: AsyncClient) -> None:
 
 
 async def test_examples_of_binary_bodies_are_files(client: AsyncClient) -> None:
-    answer = await client.get("/docs/examples/digit?media_type=image/png")
-    assert answer.content.startswith(b"\x89PNG")
-    assert answer.headers["content-type"] == "image/png"
+    response = await client.get("/docs/examples/digit?media_type=image/png")
+    assert response.content.startswith(b"\x89PNG")
+    assert response.headers["content-type"] == "image/png"
     for query in ("digit?media_type=text/csv", "vector?media_type=image/png"):
         assert (await client.get(f"/docs/examples/{query}")).status_code == 404
     assert (await client.get("/docs/examples/none?media_type=image/png")).status_code == 404

@@ -10,11 +10,11 @@ BODY = b'{"trace_rate": "5"}'
 
 async def change(client: AsyncClient, body: bytes = BODY, **headers: str) -> int:
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    answer = await client.post("/v2/trace/setting", content=body, headers=sent)
-    if answer.status_code != 200:
-        assert answer.json()["code"] == "unsupported_media_type", answer.text
-        assert "expected Content-Type: application/json" in answer.json()["error"]
-    return answer.status_code
+    response = await client.post("/v2/trace/setting", content=body, headers=sent)
+    if response.status_code != 200:
+        assert response.json()["code"] == "unsupported_media_type", response.text
+        assert "expected Content-Type: application/json" in response.json()["error"]
+    return response.status_code
 
 
 @pytest.mark.parametrize(

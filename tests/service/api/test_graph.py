@@ -14,13 +14,13 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_graph_is_json_by_default(client: AsyncClient) -> None:
-    answer = await client.get("/graph?model=pair")
-    view = GraphView.model_validate(answer.json(), strict=True)
-    assert answer.headers["content-type"] == "application/json"
+    response = await client.get("/graph?model=pair")
+    view = GraphView.model_validate(response.json(), strict=True)
+    assert response.headers["content-type"] == "application/json"
     assert view.model == "pair"
     assert [node.type for node in view.nodes][2:4] == ["pnnx.Expression", "nn.ReLU"]
     assert view.execution_order[0] == "left"
-    assert set(answer.json()) == set(GraphView.model_fields)
+    assert set(response.json()) == set(GraphView.model_fields)
 
 
 @pytest.mark.parametrize(
@@ -30,10 +30,10 @@ async def test_graph_is_json_by_default(client: AsyncClient) -> None:
 async def test_graph_can_be_drawn(
     app: FastAPI, client: AsyncClient, form: str, draw: Callable[..., str], media_type: str
 ) -> None:
-    answer = await client.get(f"/graph?model=pair&format={form}")
+    response = await client.get(f"/graph?model=pair&format={form}")
     graph = services_of(app).repository.find("pair").graph
-    assert answer.headers["content-type"] == f"{media_type}; charset=utf-8"
-    assert answer.text == draw(describe_graph(graph), "pair")
+    assert response.headers["content-type"] == f"{media_type}; charset=utf-8"
+    assert response.text == draw(describe_graph(graph), "pair")
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ async def test_graph_can_be_drawn(
     ],
 )
 async def test_errors(client: AsyncClient, query: str, status: int, code: str) -> None:
-    answer = await client.get(f"/graph?{query}")
-    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    response = await client.get(f"/graph?{query}")
+    assert (response.status_code, response.json()["code"]) == (status, code)
 
 
 async def test_layout_places_operators_and_lines(app: FastAPI, client: AsyncClient) -> None:
-    answer = await client.get("/graph?model=pair&format=layout")
-    drawn = LayoutView.model_validate(answer.json())
+    response = await client.get("/graph?model=pair&format=layout")
+    drawn = LayoutView.model_validate(response.json())
     graph = services_of(app).repository.find("pair").graph
     assert [node.name for node in drawn.nodes] == [operator.name for operator in graph.execution_order]
     assert {node.name: node.kind for node in drawn.nodes}["left"] == "input"
@@ -63,7 +63,7 @@ async def test_layout_places_operators_and_lines(app: FastAPI, client: AsyncClie
         for consumer in operand.consumers
     }
     assert (drawn.model, drawn.version, drawn.operator_count) == ("pair", "1", len(graph.operators))
-    assert set(answer.json()) == set(LayoutView.model_fields)
+    assert set(response.json()) == set(LayoutView.model_fields)
 
 
 async def test_layout_that_a_page_has_already_is_not_sent_again(

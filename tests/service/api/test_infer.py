@@ -12,7 +12,7 @@ from httpx import AsyncClient
 
 from engine.backend import choose_backend
 from service.log_context import FIELDS
-from tests.service.api.answers import VECTOR, bright, check_error, labels, values
+from tests.service.api.responses import VECTOR, bright, check_error, labels, values
 from tests.service.codec.payloads import npy, npz
 
 pytestmark = pytest.mark.anyio
@@ -51,21 +51,21 @@ async def test_npy_body(client: AsyncClient) -> None:
 
 async def test_npz_body(client: AsyncClient) -> None:
     body = npz(left=np.array([1, -2], np.float32), right=np.array([1, 1], np.float32))
-    answer = await client.post(
+    response = await client.post(
         "/infer?model=pair", content=body, headers={"Content-Type": "application/x-npz"}
     )
-    assert (values(answer, 0), values(answer, 1)) == ([2, -1], [2, 0])
+    assert (values(response, 0), values(response, 1)) == ([2, -1], [2, 0])
 
 
 @pytest.mark.parametrize("text", ["-1,0.5,2\n1,1,1\n", "a,b,c\n-1,0.5,2\n1,1,1\n"], ids=["bare", "header"])
 async def test_csv_body(client: AsyncClient, text: str) -> None:
-    answer = await client.post("/infer?model=vector", content=text, headers={"Content-Type": "text/csv"})
-    assert values(answer) == [[0, 0.5, 2], [1, 1, 1]]
+    response = await client.post("/infer?model=vector", content=text, headers={"Content-Type": "text/csv"})
+    assert values(response) == [[0, 0.5, 2], [1, 1, 1]]
 
 
-async def test_answer_has_everything(client: AsyncClient) -> None:
-    answer = await client.post("/infer?model=digit", content=bright(7), headers={"X-Request-ID": "r1"})
-    body = answer.json()
+async def test_response_has_everything(client: AsyncClient) -> None:
+    response = await client.post("/infer?model=digit", content=bright(7), headers={"X-Request-ID": "r1"})
+    body = response.json()
     assert list(body) == [
         "model",
         "version",
@@ -76,7 +76,7 @@ async def test_answer_has_everything(client: AsyncClient) -> None:
         "timing",
         "trace",
     ]
-    assert (body["model"], body["request_id"], answer.headers["x-request-id"]) == ("digit", "r1", "r1")
+    assert (body["model"], body["request_id"], response.headers["x-request-id"]) == ("digit", "r1", "r1")
     assert [len(item) for item in body["predictions"]] == [3]
     assert set(body["timing"]) == {"decode_ms", "queue_ms", "forward_ms", "encode_ms", "total_ms"}
     assert body["timing"]["total_ms"] >= body["timing"]["forward_ms"] >= 0
@@ -95,28 +95,28 @@ async def test_trace_can_be_off_or_with_statistics(client: AsyncClient) -> None:
 async def test_operands_can_be_captured(client: AsyncClient) -> None:
     body = npz(left=np.array([1, -2], np.float32), right=np.array([1, 1], np.float32))
     for query in ("capture=s,a", "capture=s&capture=a"):
-        answer = (await client.post(f"/infer?model=pair&{query}", content=body)).json()
-        captured = {operand["name"]: operand["data"] for operand in answer["captured"]}
+        response = (await client.post(f"/infer?model=pair&{query}", content=body)).json()
+        captured = {operand["name"]: operand["data"] for operand in response["captured"]}
         assert captured == {"s": [2, -1], "a": [1, -2]}
 
 
-async def test_answer_tells_what_computed_its_values(client: AsyncClient) -> None:
+async def test_response_tells_what_computed_its_values(client: AsyncClient) -> None:
     """`vector` is one compiled kernel: inputs and outputs are its own."""
     query = "/infer?model=vector&trace=stats&capture=0,1"
-    answer = (await client.post(query, json=VECTOR)).json()
-    assert [operand["backend"] for operand in answer["captured"]] == [BACKEND, BACKEND]
-    assert answer["captured"][1]["data"] == answer["outputs"][0]["data"]
-    outputs = [operand for layer in answer["trace"]["layers"] for operand in layer["outputs"]]
+    response = (await client.post(query, json=VECTOR)).json()
+    assert [operand["backend"] for operand in response["captured"]] == [BACKEND, BACKEND]
+    assert response["captured"][1]["data"] == response["outputs"][0]["data"]
+    outputs = [operand for layer in response["trace"]["layers"] for operand in layer["outputs"]]
     assert [operand["backend"] for operand in outputs] == [BACKEND, BACKEND]
-    assert answer["timing"]["observed"] is True
-    assert answer["trace"]["observed"] is True
+    assert response["timing"]["observed"] is True
+    assert response["trace"]["observed"] is True
 
 
 @pytest.mark.parametrize("query", ["", "&trace=off", "&trace=on"])
 async def test_times_of_runs_that_serve_have_no_mark(client: AsyncClient, query: str) -> None:
-    answer = (await client.post(f"/infer?model=vector{query}", json=VECTOR)).json()
-    assert "observed" not in answer["timing"]
-    assert "observed" not in answer.get("trace", {})
+    response = (await client.post(f"/infer?model=vector{query}", json=VECTOR)).json()
+    assert "observed" not in response["timing"]
+    assert "observed" not in response.get("trace", {})
     unmarked = await client.post("/infer?model=vector&trace=off&capture=0", json=VECTOR)
     assert unmarked.json()["timing"]["observed"] is True
 
@@ -127,23 +127,23 @@ async def test_top_k_counts_predictions(client: AsyncClient) -> None:
 
 async def test_query_wins_over_body(client: AsyncClient) -> None:
     body = VECTOR | {"parameters": {"trace": "stats", "capture": ["0"]}}
-    answer = (await client.post("/infer?model=vector&trace=off", json=body)).json()
-    assert "trace" not in answer
-    assert [operand["name"] for operand in answer["captured"]] == ["0"]
+    response = (await client.post("/infer?model=vector&trace=off", json=body)).json()
+    assert "trace" not in response
+    assert [operand["name"] for operand in response["captured"]] == ["0"]
 
 
-async def test_answer_can_be_binary(client: AsyncClient) -> None:
+async def test_response_can_be_binary(client: AsyncClient) -> None:
     headers = {"Accept": "application/x-npz"}
-    answer = await client.post("/infer?model=vector", json=VECTOR, headers=headers)
-    assert answer.headers["content-type"] == "application/x-npz"
-    arrays = np.load(BytesIO(answer.content))
+    response = await client.post("/infer?model=vector", json=VECTOR, headers=headers)
+    assert response.headers["content-type"] == "application/x-npz"
+    arrays = np.load(BytesIO(response.content))
     assert arrays["1"].tolist() == [[0, 0.5, 2]]
     assert json.loads(arrays["meta"])["model"] == "vector"
 
 
 async def test_error_is_json_whatever_the_client_takes(client: AsyncClient) -> None:
-    answer = await client.post("/infer?model=none", headers={"Accept": "application/x-npz"})
-    check_error(answer, 404, "model_not_found")
+    response = await client.post("/infer?model=none", headers={"Accept": "application/x-npz"})
+    check_error(response, 404, "model_not_found")
 
 
 async def test_loaded_model_is_named_in_the_log(

@@ -6,7 +6,7 @@ from httpx import AsyncClient
 
 from engine import LayerError, RunResult, RuntimeGraph
 from service.infer import exchange
-from tests.service.api.answers import VECTOR, bright, check_error, values
+from tests.service.api.responses import VECTOR, bright, check_error, values
 from tests.service.codec.payloads import npz
 
 pytestmark = pytest.mark.anyio
@@ -26,20 +26,22 @@ async def test_model_is_required_among_several(client: AsyncClient) -> None:
     "query", ["trace=maybe", "top_k=0", "top_k=x", "tarce=off", "timeout=0", "timeout=x"]
 )
 async def test_invalid_parameter(client: AsyncClient, query: str) -> None:
-    answer = await client.post(f"/infer?model=vector&{query}", json=VECTOR)
-    details = check_error(answer, 422, "invalid_parameter")
+    response = await client.post(f"/infer?model=vector&{query}", json=VECTOR)
+    details = check_error(response, 422, "invalid_parameter")
     assert details["parameter"] == query.split("=", maxsplit=1)[0]
 
 
 async def test_a_timeout_may_be_less_than_a_second(client: AsyncClient) -> None:
-    answer = await client.post("/infer?model=vector&timeout=0.9", json=VECTOR)
-    assert answer.status_code in (200, 504), answer.text
+    response = await client.post("/infer?model=vector&timeout=0.9", json=VECTOR)
+    assert response.status_code in (200, 504), response.text
 
 
 async def test_unknown_operand_to_capture(client: AsyncClient) -> None:
-    answer = await client.post("/infer?model=pair&capture=ss", content=npz(left=np.ones(2), right=np.ones(2)))
-    assert check_error(answer, 422, "unknown_operand") == {"operand": "ss", "nearest": ["s", "sum"]}
-    assert answer.json()["error"].endswith("GET /graph lists them all; did you mean 's'?")
+    response = await client.post(
+        "/infer?model=pair&capture=ss", content=npz(left=np.ones(2), right=np.ones(2))
+    )
+    assert check_error(response, 422, "unknown_operand") == {"operand": "ss", "nearest": ["s", "sum"]}
+    assert response.json()["error"].endswith("GET /graph lists them all; did you mean 's'?")
 
 
 @pytest.mark.parametrize(
@@ -53,20 +55,20 @@ async def test_unknown_operand_to_capture(client: AsyncClient) -> None:
 async def test_the_name_that_was_meant(
     client: AsyncClient, query: str, status: int, code: str, meant: str
 ) -> None:
-    answer = await client.post(f"/infer{query}", json=VECTOR)
-    check_error(answer, status, code)
-    assert answer.json()["error"].endswith(f"; did you mean {meant!r}?")
+    response = await client.post(f"/infer{query}", json=VECTOR)
+    check_error(response, status, code)
+    assert response.json()["error"].endswith(f"; did you mean {meant!r}?")
 
 
-async def test_answer_of_no_acceptable_kind(client: AsyncClient) -> None:
-    answer = await client.post("/infer?model=vector", json=VECTOR, headers={"Accept": "text/html"})
-    check_error(answer, 406, "not_acceptable")
+async def test_response_of_no_acceptable_kind(client: AsyncClient) -> None:
+    response = await client.post("/infer?model=vector", json=VECTOR, headers={"Accept": "text/html"})
+    check_error(response, 406, "not_acceptable")
 
 
 async def test_body_of_no_known_kind(client: AsyncClient) -> None:
     headers = {"Content-Type": "application/pdf"}
-    answer = await client.post("/infer?model=vector", content=b"%PDF", headers=headers)
-    check_error(answer, 415, "unsupported_media_type")
+    response = await client.post("/infer?model=vector", content=b"%PDF", headers=headers)
+    check_error(response, 415, "unsupported_media_type")
 
 
 async def test_empty_body(client: AsyncClient) -> None:
@@ -74,9 +76,9 @@ async def test_empty_body(client: AsyncClient) -> None:
 
 
 async def test_body_that_is_too_large(client: AsyncClient) -> None:
-    answer = await client.post("/infer?model=vector", content=b"x" * 10_001)
-    check_error(answer, 413, "body_too_large")
-    assert answer.headers["connection"] == "close"
+    response = await client.post("/infer?model=vector", content=b"x" * 10_001)
+    check_error(response, 413, "body_too_large")
+    assert response.headers["connection"] == "close"
 
 
 @pytest.mark.parametrize(
@@ -110,13 +112,13 @@ async def test_tensor_that_does_not_fit_the_model(client: AsyncClient) -> None:
 
 async def test_scores_that_are_no_numbers_are_not_a_class(client: AsyncClient) -> None:
     body = {"inputs": [{"data": [[[["NaN"] * 10]]]}]}
-    answer = await client.post("/infer?model=digit&trace=off", json=body)
-    assert answer.status_code == 200
-    assert answer.json()["predictions"] == [[]]
-    assert answer.json()["warnings"] == [
+    response = await client.post("/infer?model=digit&trace=off", json=body)
+    assert response.status_code == 200
+    assert response.json()["predictions"] == [[]]
+    assert response.json()["warnings"] == [
         "no class of item 0 of the batch has a score that is a number: there are no predictions"
     ]
-    assert answer.json()["outputs"][0]["data"] == [["NaN"] * 10]
+    assert response.json()["outputs"][0]["data"] == [["NaN"] * 10]
     sound = await client.post("/infer?model=digit&trace=off", json={"inputs": [{"data": [[[[1] * 10]]]}]})
     assert "warnings" not in sound.json()
 
@@ -125,18 +127,18 @@ async def test_scores_that_are_no_numbers_are_not_a_class(client: AsyncClient) -
 async def test_name_of_a_file_in_place_of_the_file(client: AsyncClient, text: bytes) -> None:
     form = b'--b\r\nContent-Disposition: form-data; name="file"\r\n\r\n' + text + b"\r\n--b--\r\n"
     headers = {"Content-Type": "multipart/form-data; boundary=b"}
-    answer = await client.post("/infer?model=digit", content=form, headers=headers)
-    check_error(answer, 422, "unknown_field")
-    assert f"write file=@{text.decode()}" in answer.json()["error"]
+    response = await client.post("/infer?model=digit", content=form, headers=headers)
+    check_error(response, 422, "unknown_field")
+    assert f"write file=@{text.decode()}" in response.json()["error"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"two\nlines", b"x" * 500])
 async def test_field_that_names_no_file_is_not_shown(client: AsyncClient, data: bytes) -> None:
     form = b'--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n' + data + b"\r\n--b--\r\n"
     headers = {"Content-Type": "multipart/form-data; boundary=b"}
-    answer = await client.post("/infer?model=digit", content=form, headers=headers)
-    check_error(answer, 422, "unknown_field")
-    assert "@" not in answer.json()["error"]
+    response = await client.post("/infer?model=digit", content=form, headers=headers)
+    check_error(response, 422, "unknown_field")
+    assert "@" not in response.json()["error"]
 
 
 async def test_layer_that_fails_on_the_request(client: AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,8 +157,8 @@ async def test_fault_in_a_worker_is_answered_and_logged_under_the_request(
 
     with monkeypatch.context() as patch:
         patch.setattr(exchange, "encode", fail)
-        answer = await client.post("/infer?model=vector", json=VECTOR, headers={"X-Request-ID": "r5"})
-    assert check_error(answer, 500, "internal_error") == {"request_id": "r5"}
-    assert "secret" not in answer.text
+        response = await client.post("/infer?model=vector", json=VECTOR, headers={"X-Request-ID": "r5"})
+    assert check_error(response, 500, "internal_error") == {"request_id": "r5"}
+    assert "secret" not in response.text
     assert [record for record in caplog.records if record.exc_info]
     assert values(await client.post("/infer?model=vector", json=VECTOR)) == [[0, 0.5, 2]]

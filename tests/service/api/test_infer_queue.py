@@ -15,7 +15,7 @@ from service.api import inference as route
 from service.scheduling import scheduler
 from service.scheduling.policy import SchedulingPolicy
 from service.services import services_of
-from tests.service.api.answers import check_error, values
+from tests.service.api.responses import check_error, values
 from tests.service.codec.payloads import npy
 from tests.service.scheduling.stubs import expire
 
@@ -52,7 +52,7 @@ async def waiting_in_queue(app: FastAPI, count: int) -> None:
             await asyncio.sleep(0)
 
 
-async def test_request_too_many_is_refused_while_health_answers(
+async def test_request_too_many_is_refused_while_health_responses(
     fresh_app: FastAPI, fresh_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(monkeypatch)
@@ -60,10 +60,10 @@ async def test_request_too_many_is_refused_while_health_answers(
     await gate.has_begun()
     second = asyncio.create_task(fresh_client.post("/infer?model=vector", json=number(2)))
     await waiting_in_queue(fresh_app, 1)
-    answer = await fresh_client.post("/infer?model=vector", json=number(3))
-    details = check_error(answer, 503, "queue_full")
+    response = await fresh_client.post("/infer?model=vector", json=number(3))
+    details = check_error(response, 503, "queue_full")
     assert (details["waiting"], details["running"]) == (1, 1)
-    assert int(answer.headers["retry-after"]) >= 1
+    assert int(response.headers["retry-after"]) >= 1
     assert (await fresh_client.get("/livez")).status_code == 200
     assert (await fresh_client.get("/readyz")).status_code == 200
     gate.open.set()
@@ -110,9 +110,11 @@ async def test_request_that_takes_too_long_is_given_up(
 async def test_requests_at_once_are_answered_as_one_by_one(settings: Any, client: AsyncClient) -> None:
     async def ask(value: int) -> Any:
         body = npy(np.array([[value, -value, 0.5]], np.float32))
-        while (answer := await client.post("/infer?model=vector&trace=off", content=body)).status_code == 503:
+        while (
+            response := await client.post("/infer?model=vector&trace=off", content=body)
+        ).status_code == 503:
             await asyncio.sleep(0)
-        return values(answer)
+        return values(response)
 
-    answers = await asyncio.gather(*(ask(value) for value in range(100)))
-    assert answers == [[[value, 0, 0.5]] for value in range(100)]
+    responses = await asyncio.gather(*(ask(value) for value in range(100)))
+    assert responses == [[[value, 0, 0.5]] for value in range(100)]

@@ -10,9 +10,9 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from starlette.types import Message
 
-from service.api.inference import AnswerResponse
+from service.api.inference import ResponseResponse
 from service.infer.exchange import InferExchange
-from service.scheduling.answer import Answer
+from service.scheduling.response import EncodedResponse
 from service.services import services_of
 from service.v2.exchange import V2Exchange
 from tests.service.scheduling.stubs import until
@@ -40,7 +40,7 @@ def broken(*_: object, **__: object) -> Any:
         "service.infer.exchange.encode",
         "service.infer.exchange.InferExchange.call",
         "service.infer.exchange.negotiate",
-        "service.api.inference.AnswerResponse",
+        "service.api.inference.ResponseResponse",
     ],
 )
 async def test_fault_is_logged_and_answered_without_its_cause(
@@ -52,10 +52,12 @@ async def test_fault_is_logged_and_answered_without_its_cause(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(place, broken)
-        answer = await fresh_client.post("/infer?model=vector", content=GOOD, headers={"X-Request-ID": "r9"})
-    assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
-    assert answer.json()["details"] == {"request_id": "r9"}
-    assert "secret" not in answer.text
+        response = await fresh_client.post(
+            "/infer?model=vector", content=GOOD, headers={"X-Request-ID": "r9"}
+        )
+    assert (response.status_code, response.json()["code"]) == (500, "internal_error")
+    assert response.json()["details"] == {"request_id": "r9"}
+    assert "secret" not in response.text
     assert "secret" in caplog.text
     registry = services_of(fresh_app).telemetry.metrics.registry
     assert registry.get_sample_value("http_server_request_duration_seconds_count", FAULT) == 1
@@ -68,14 +70,14 @@ async def test_number_of_more_than_64_bits_is_repeated_in_the_error(client: Asyn
     del entry["data"]
     body = json.dumps({"inputs": [entry] * 3}).encode()
     headers = {"Inference-Header-Content-Length": str(len(body))}
-    answer = await client.post("/v2/models/vector/infer", content=body, headers=headers)
-    assert (answer.status_code, answer.json()["code"]) == (400, "wrong_size")
-    assert answer.json()["details"]["expected"] == 3 * size
+    response = await client.post("/v2/models/vector/infer", content=body, headers=headers)
+    assert (response.status_code, response.json()["code"]) == (400, "wrong_size")
+    assert response.json()["details"]["expected"] == 3 * size
 
 
 @pytest.mark.parametrize("path", WAYS)
 @pytest.mark.parametrize("is_sound", [True, False])
-async def test_nothing_of_a_request_outlives_its_answer(
+async def test_nothing_of_a_request_outlives_its_response(
     client: AsyncClient, path: str, is_sound: bool
 ) -> None:
     def living() -> int:
@@ -86,8 +88,8 @@ async def test_nothing_of_a_request_outlives_its_answer(
     try:
         before = living()
         body = WAYS[path] if is_sound else WAYS[path].replace(b"inputs", b"input_")
-        answer = await client.post(path, content=body)
-        assert answer.status_code == (200 if is_sound else 422 if "?" in path else 400)
+        response = await client.post(path, content=body)
+        assert response.status_code == (200 if is_sound else 422 if "?" in path else 400)
         await until(lambda: living() == before)
     finally:
         gc.enable()
@@ -104,7 +106,7 @@ async def test_pieces_of_a_small_body_are_sent_as_one(size: int, count: int) -> 
         sent.append(message)
 
     array = np.arange(size - 3, dtype=np.uint8)
-    response = AnswerResponse(Answer((b"{ }", memoryview(array.tobytes())), "a/b", {"X-Y": "z"}))
+    response = ResponseResponse(EncodedResponse((b"{ }", memoryview(array.tobytes())), "a/b", {"X-Y": "z"}))
     await response({"type": "http"}, receive, send)
     start, *bodies = sent
     assert sorted(start["headers"]) == [

@@ -10,9 +10,9 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from service.config.settings import Settings
-from service.inspection.schemas import ExpressionAnswer, OperatorDetail, ScheduleView
+from service.inspection.schemas import ExpressionResponse, OperatorDetail, ScheduleView
 from service.services import services_of
-from tests.service.api.answers import check_error
+from tests.service.api.responses import check_error
 from tests.service.conftest import client_of, running
 
 pytestmark = pytest.mark.anyio
@@ -31,8 +31,8 @@ async def test_an_operator_is_shown_with_its_weights(digits: tuple[AsyncClient, 
     client, app = digits
     graph = services_of(app).repository.find("digits").graph
     operator = next(operator for operator in graph.operators if operator.name == "stem.conv")
-    answer = await client.get(f"/graph/operators/{operator.name}")
-    shown = OperatorDetail.model_validate(answer.json(), strict=True)
+    response = await client.get(f"/graph/operators/{operator.name}")
+    shown = OperatorDetail.model_validate(response.json(), strict=True)
     assert (shown.name, shown.type, shown.module) == (operator.name, "nn.Conv2d", "stem")
     assert shown.parameters["kernel_size"] == [3, 3]
     weight = {attribute.name: attribute for attribute in shown.attributes}["weight"]
@@ -45,14 +45,14 @@ async def test_an_operator_is_shown_with_its_weights(digits: tuple[AsyncClient, 
     assert [operand.name for operand in shown.inputs] == [operand.name for operand in operator.inputs]
     assert shown.outputs[0].shape == [None, 16, 28, 28] or shown.outputs[0].shape == [1, 16, 28, 28]
     again = await client.get(
-        f"/graph/operators/{operator.name}", headers={"If-None-Match": answer.headers["etag"]}
+        f"/graph/operators/{operator.name}", headers={"If-None-Match": response.headers["etag"]}
     )
     assert again.status_code == 304
 
 
 async def test_an_unknown_operator_is_an_error(client: AsyncClient) -> None:
-    answer = await client.get("/graph/operators/no/such?model=pair")
-    assert check_error(answer, 404, "operator_not_found") == {"model": "pair", "operator": "no/such"}
+    response = await client.get("/graph/operators/no/such?model=pair")
+    assert check_error(response, 404, "operator_not_found") == {"model": "pair", "operator": "no/such"}
 
 
 async def test_the_schedule_is_that_of_the_engine(client: AsyncClient, app: FastAPI) -> None:
@@ -79,10 +79,10 @@ async def test_the_schedule_of_a_whole_network_is_that_of_the_engine(
 
 
 async def explain(client: AsyncClient, text: str, *values: Any) -> dict[str, Any]:
-    answer = await client.post("/expression", json={"text": text, "values": values})
-    assert answer.status_code == 200, answer.text
-    ExpressionAnswer.model_validate(answer.json(), strict=True)
-    shown: dict[str, Any] = answer.json()
+    response = await client.post("/expression", json={"text": text, "values": values})
+    assert response.status_code == 200, response.text
+    ExpressionResponse.model_validate(response.json(), strict=True)
+    shown: dict[str, Any] = response.json()
     return shown
 
 
@@ -115,10 +115,10 @@ async def test_lists_show_their_beginning_and_each_value_is_written_once(client:
     # lists of lists of tables: a short text whose every step showed all of them
     one = "[" + ",".join(["add(@0,@1)"] * 5) + "]"
     column, row = [[1.5]] * 64, [[2.123456] * 15]
-    answer = await client.post(
+    response = await client.post(
         "/expression", json={"text": f"[{','.join([one] * 30)}]", "values": [column, row]}
     )
-    assert len(answer.content) < 16_000_000
+    assert len(response.content) < 16_000_000
 
 
 async def test_without_values_there_are_no_steps(client: AsyncClient) -> None:
@@ -154,8 +154,8 @@ async def test_expressions_that_cannot_be_computed(
 
 
 async def test_an_error_tells_where(client: AsyncClient) -> None:
-    answer = await client.post("/expression", json={"text": "add(@0,,1)"})
-    assert check_error(answer, 422, "invalid_expression")["position"] == 7
+    response = await client.post("/expression", json={"text": "add(@0,,1)"})
+    assert check_error(response, 422, "invalid_expression")["position"] == 7
 
 
 async def test_bodies_that_are_no_question(client: AsyncClient) -> None:

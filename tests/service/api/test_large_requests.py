@@ -15,7 +15,7 @@ from PIL import Image
 
 from engine import Array
 from service.codec.json_document import LARGE_BYTES
-from service.codec.json_text import LARGE_BYTES as LARGE_ANSWER
+from service.codec.json_text import LARGE_BYTES as LARGE_RESPONSE
 from service.codec.npz import LARGE_BYTES as LARGE_ARCHIVE
 from service.config.limits import Limits
 from service.config.settings import Settings
@@ -23,7 +23,7 @@ from service.decoding import DECODERS, decoder
 from service.images.preparation import LARGE_PIXELS
 from service.scheduling import execution
 from service.scheduling.job import Job
-from tests.service.api.answers import bright, check_error, labels
+from tests.service.api.responses import bright, check_error, labels
 from tests.service.codec.payloads import encoded, npy, npz
 from tests.service.conftest import serving
 
@@ -32,7 +32,7 @@ READY = "import sys, time; from service.decoding.frames import *; write_frame(sy
 SIDE = int(LARGE_PIXELS**0.5) + 1
 FEW = np.array([[-1, 0.5, 2]], np.float32)
 ZEROS = np.zeros((LARGE_ARCHIVE // 12 + 1, 3), np.float32)
-MANY = np.random.default_rng(0).standard_normal((LARGE_ANSWER // 12 + 1, 3)).astype(np.float32)
+MANY = np.random.default_rng(0).standard_normal((LARGE_RESPONSE // 12 + 1, 3)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +60,9 @@ def tensor(array: Array, spaces: int = 0) -> bytes:
 
 
 async def ask(client: AsyncClient, kind: str, body: bytes, query: str = "") -> Array:
-    answer = await client.post(f"/infer?model=vector{query}", content=body, headers={"Content-Type": kind})
-    assert answer.status_code == 200, answer.text[:300]
-    return np.array(answer.json()["outputs"][0]["data"], np.float32)
+    response = await client.post(f"/infer?model=vector{query}", content=body, headers={"Content-Type": kind})
+    assert response.status_code == 200, response.text[:300]
+    return np.array(response.json()["outputs"][0]["data"], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ async def test_bodies_that_are_much_work_to_decode(
     client: AsyncClient, apart: list[int], kind: str, body: bytes, expected: Array, calls: int
 ) -> None:
     headers = {"Content-Type": kind, "Accept": "application/x-npz"}
-    answer = await client.post("/infer?model=vector", content=body, headers=headers)
-    assert answer.status_code == 200, answer.text[:300]
-    np.testing.assert_array_equal(np.load(BytesIO(answer.content))["1"], expected)
+    response = await client.post("/infer?model=vector", content=body, headers=headers)
+    assert response.status_code == 200, response.text[:300]
+    np.testing.assert_array_equal(np.load(BytesIO(response.content))["1"], expected)
     assert len(apart) == calls
 
 
@@ -104,8 +104,8 @@ async def test_progressive_images_that_take_as_long_as_larger_ones(
 
 
 async def test_rows_of_v1(client: AsyncClient, apart: list[int]) -> None:
-    answer = await client.post("/v1/models/vector:predict", json={"instances": MANY.tolist()})
-    np.testing.assert_array_equal(np.array(answer.json()["predictions"], np.float32), MANY.clip(0))
+    response = await client.post("/v1/models/vector:predict", json={"instances": MANY.tolist()})
+    np.testing.assert_array_equal(np.array(response.json()["predictions"], np.float32), MANY.clip(0))
     assert apart == [1, 1], "body and response"
 
 
@@ -116,47 +116,47 @@ async def test_large_captures_of_many_rows(client: AsyncClient, apart: list[int]
 
 async def test_the_timeout_of_a_large_document_of_v2_is_read(client: AsyncClient, apart: list[int]) -> None:
     document = json.loads(tensor(FEW)) | {"parameters": {"timeout": 20_000_000}}
-    answer = await client.post("/v2/models/vector/infer", content=json.dumps(document) + " " * LARGE_BYTES)
-    assert answer.json()["outputs"][0]["data"] == [0, 0.5, 2]
+    response = await client.post("/v2/models/vector/infer", content=json.dumps(document) + " " * LARGE_BYTES)
+    assert response.json()["outputs"][0]["data"] == [0, 0.5, 2]
     assert apart == [], "it is parsed before it is queued"
 
 
 async def test_json_has_a_bound_of_its_own(client: AsyncClient) -> None:
     body = tensor(FEW, Limits().json_bytes)
     for path in ("/infer?model=vector", "/v1/models/vector:predict", "/v2/models/vector/infer"):
-        answer = await client.post(path, content=body, headers={"Content-Type": "application/json"})
-        assert (answer.status_code, "send npy" in answer.text) == (413, True), path
+        response = await client.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert (response.status_code, "send npy" in response.text) == (413, True), path
 
 
 async def test_documents_of_v2_that_unpack_to_much(client: AsyncClient, apart: list[int]) -> None:
     body = gzip.compress(tensor(FEW, LARGE_BYTES))
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    answer = await client.post("/v2/models/vector/infer", content=body, headers=headers)
-    assert answer.json()["outputs"][0]["data"] == [0, 0.5, 2]
+    response = await client.post("/v2/models/vector/infer", content=body, headers=headers)
+    assert response.json()["outputs"][0]["data"] == [0, 0.5, 2]
     assert apart == [1]
 
 
-async def test_large_answers_of_v2(client: AsyncClient, apart: list[int]) -> None:
+async def test_large_responses_of_v2(client: AsyncClient, apart: list[int]) -> None:
     small = {"name": "pnnx_input_0", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}
     assert (await client.post("/v2/models/vector/infer", json={"inputs": [small]})).status_code == 200
     assert apart == []
-    answer = await client.post("/v2/models/vector/infer", content=tensor(MANY))
-    read = np.array(answer.json()["outputs"][0]["data"], np.float32).reshape(-1, 3)
+    response = await client.post("/v2/models/vector/infer", content=tensor(MANY))
+    read = np.array(response.json()["outputs"][0]["data"], np.float32).reshape(-1, 3)
     np.testing.assert_array_equal(read, MANY.clip(0))
     assert apart == [1, 1], "body and response"
 
 
 @pytest.mark.parametrize(("coding", "calls"), [("identity", 0), ("gzip", 1)])
-async def test_large_binary_answers_of_v2_that_are_compressed(
+async def test_large_binary_responses_of_v2_that_are_compressed(
     client: AsyncClient, apart: list[int], coding: str, calls: int
 ) -> None:
     tensor: dict[str, Any] = {"name": "pnnx_input_0", "shape": MANY.shape, "datatype": "FP32"}
     tensor["parameters"] = {"binary_data_size": MANY.nbytes}
     text = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
     headers = {"Inference-Header-Content-Length": str(len(text)), "Accept-Encoding": coding}
-    answer = await client.post("/v2/models/vector/infer", content=text + MANY.tobytes(), headers=headers)
-    assert answer.headers.get("Content-Encoding", "identity") == coding
-    read = np.frombuffer(answer.content[-MANY.nbytes :], np.float32).reshape(MANY.shape)
+    response = await client.post("/v2/models/vector/infer", content=text + MANY.tobytes(), headers=headers)
+    assert response.headers.get("Content-Encoding", "identity") == coding
+    read = np.frombuffer(response.content[-MANY.nbytes :], np.float32).reshape(MANY.shape)
     np.testing.assert_array_equal(read, MANY.clip(0))
     assert len(apart) == calls
 

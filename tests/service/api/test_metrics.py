@@ -38,12 +38,12 @@ async def samples(client: AsyncClient, name: str) -> dict[tuple[str, ...], float
 
 
 async def test_metrics_count_what_was_asked(fresh_client: AsyncClient) -> None:
-    answers = [
+    responses = [
         await infer(fresh_client),
         await infer(fresh_client),
         await infer(fresh_client, capture="nothing"),
     ]
-    assert [answer.status_code for answer in answers] == [200, 200, 422]
+    assert [response.status_code for response in responses] == [200, 200, 422]
     assert (await samples(fresh_client, "nv_inference_request_success"))["vector", "1"] == 2
     assert (await samples(fresh_client, "nv_inference_count"))["vector", "1"] == 2
     assert (await samples(fresh_client, "nv_inference_exec_count"))["vector", "1"] == 2
@@ -55,12 +55,12 @@ async def test_metrics_count_what_was_asked(fresh_client: AsyncClient) -> None:
 
 
 async def test_observed_runs_are_counted_apart(fresh_client: AsyncClient) -> None:
-    answers = [
+    responses = [
         await infer(fresh_client, capture="0"),
         await infer(fresh_client, trace="stats"),
         await infer(fresh_client),
     ]
-    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert [response.status_code for response in responses] == [200, 200, 200]
     assert (await samples(fresh_client, "kuiper_observed_request_seconds_count"))["vector", "1"] == 2
     for name in ("nv_inference_request_success", "nv_inference_exec_count", "kuiper_compute_seconds_count"):
         assert (await samples(fresh_client, name))["vector", "1"] == 1
@@ -106,11 +106,13 @@ async def test_format_follows_accept(client: AsyncClient) -> None:
     assert openmetrics.text.endswith("# EOF\n")
 
 
-async def test_metrics_answer_before_models_are_loaded(fresh_app: FastAPI, fresh_client: AsyncClient) -> None:
+async def test_metrics_response_before_models_are_loaded(
+    fresh_app: FastAPI, fresh_client: AsyncClient
+) -> None:
     services_of(fresh_app).loaded = None
-    answer = await fresh_client.get("/metrics")
-    assert answer.status_code == 200
-    assert "kuiper_workers 1" in answer.text
+    response = await fresh_client.get("/metrics")
+    assert response.status_code == 200
+    assert "kuiper_workers 1" in response.text
 
 
 async def test_batches_add_up(settings: Settings) -> None:
@@ -118,8 +120,8 @@ async def test_batches_add_up(settings: Settings) -> None:
     app = create_app(settings.model_copy(update=batching))
     client = AsyncClient(transport=ASGITransport(app), base_url="http://test")
     async with app.router.lifespan_context(app), client:
-        answers = await asyncio.gather(*(infer(client) for _ in range(8)))
-        assert {answer.status_code for answer in answers} == {200}
+        responses = await asyncio.gather(*(infer(client) for _ in range(8)))
+        assert {response.status_code for response in responses} == {200}
         assert (await samples(client, "nv_inference_request_success"))["vector", "1"] == 8
         assert (await samples(client, "nv_inference_count"))["vector", "1"] == 8
         assert (await samples(client, "kuiper_batch_size_sum"))["vector", "1"] == 8
@@ -153,7 +155,7 @@ async def test_refusals_are_counted_wherever_they_happen(
         while sum(task.done() for task in tasks) < 7:
             await asyncio.sleep(0)
     go_on.set()
-    assert sorted(answer.status_code for answer in await asyncio.gather(*tasks)) == [200] * 2 + [503] * 7
+    assert sorted(response.status_code for response in await asyncio.gather(*tasks)) == [200] * 2 + [503] * 7
     assert (await samples(fresh_client, "nv_inference_request_failure"))["vector", "REJECTED", "1"] == 7
     assert (await samples(fresh_client, "nv_inference_request_success"))["vector", "1"] == 2
 
@@ -171,8 +173,8 @@ async def test_refusals_are_counted_wherever_they_happen(
 async def test_requests_that_never_become_calls_are_counted(
     fresh_client: AsyncClient, path: str, content: bytes, status: int
 ) -> None:
-    answer = await fresh_client.post(path, content=content)
-    assert answer.status_code == status
+    response = await fresh_client.post(path, content=content)
+    assert response.status_code == status
     assert (await samples(fresh_client, "nv_inference_request_failure"))["vector", "OTHER", "1"] == 1
 
 

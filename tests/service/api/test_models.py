@@ -58,9 +58,9 @@ async def test_open_dimensions_are_null(client: AsyncClient) -> None:
 
 @pytest.mark.parametrize("name", ["none", "a%20b", "..%2f.."])
 async def test_unknown_model(client: AsyncClient, name: str) -> None:
-    answer = await client.get(f"/models/{name}")
-    assert answer.status_code == 404
-    assert answer.json()["code"] in ("model_not_found", "not_found")
+    response = await client.get(f"/models/{name}")
+    assert response.status_code == 404
+    assert response.json()["code"] in ("model_not_found", "not_found")
 
 
 async def test_broken_model_is_listed_with_its_reason(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ async def test_broken_model_is_listed_with_its_reason(tmp_path: Path) -> None:
         detail = (await client.get("/models/unknown")).json()
         assert detail["reason"] == models[1]["reason"]
         assert "nn.RELU relu" in detail["reason"]
-        answer = await client.post("/infer?model=unknown", content=b"{}")
-        assert (answer.status_code, answer.json()["code"]) == (503, "model_broken")
+        response = await client.post("/infer?model=unknown", content=b"{}")
+        assert (response.status_code, response.json()["code"]) == (503, "model_broken")
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +123,9 @@ async def test_version_that_cannot_be_run_is_shown_with_its_reason(versions: Asy
 
 async def test_version_is_run(versions: AsyncClient) -> None:
     body = {"inputs": [{"data": [[-1, 0, 1]]}]}
-    answer = (await versions.post("/infer?model=m&version=1", json=body)).json()
-    assert (answer["model"], answer["version"]) == ("m", "1")
-    assert answer["outputs"][0]["data"] == [[0, 0, 1]]
+    response = (await versions.post("/infer?model=m&version=1", json=body)).json()
+    assert (response["model"], response["version"]) == ("m", "1")
+    assert response["outputs"][0]["data"] == [[0, 0, 1]]
     assert (await versions.post("/infer?model=m", json=body)).status_code == 422
 
 
@@ -139,13 +139,13 @@ async def test_version_is_run(versions: AsyncClient) -> None:
     ],
 )
 async def test_version_that_is_not_served(versions: AsyncClient, query: str, status: int, code: str) -> None:
-    for answer in (
+    for response in (
         await versions.get(f"/graph?{query}"),
         await versions.post(f"/infer?{query}", content=b"{}"),
     ):
-        assert (answer.status_code, answer.json()["code"]) == (status, code)
+        assert (response.status_code, response.json()["code"]) == (status, code)
 
 
 async def test_unknown_version_is_not_shown(versions: AsyncClient) -> None:
-    answer = await versions.get("/models/m?version=4")
-    assert (answer.status_code, answer.json()["code"]) == (404, "version_not_found")
+    response = await versions.get("/models/m?version=4")
+    assert (response.status_code, response.json()["code"]) == (404, "version_not_found")

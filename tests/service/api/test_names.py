@@ -21,8 +21,8 @@ async def test_tensors_by_name(tmp_path: Path) -> None:
     add_model(tmp_path, "pair", PAIR)
     async with serving(tmp_path) as client:
         inputs = {"right": [3, -5], "left": {"data": [1, 2], "dtype": "f32"}}
-        answer = (await client.post("/infer", json={"inputs": inputs})).json()
-        assert [one["data"] for one in answer["outputs"]] == [[4, -3], [4, 0]]
+        response = (await client.post("/infer", json={"inputs": inputs})).json()
+        assert [one["data"] for one in response["outputs"]] == [[4, -3], [4, 0]]
         for wrong, code in (
             ({"left": [1, 2]}, "missing_input"),
             ({"left": [1, 2], "up": [1, 2]}, "unknown_input"),
@@ -42,8 +42,8 @@ async def test_images_by_name(tmp_path: Path) -> None:
     picture.putpixel((6, 0), 255)
     text = b64encode(encoded(picture)).decode()
     async with serving(tmp_path) as client:
-        answer = (await client.post("/infer", json={"inputs": {"pnnx_input_0": text}})).json()
-        assert answer["predictions"][0][0]["label"] == "p6"
+        response = (await client.post("/infer", json={"inputs": {"pnnx_input_0": text}})).json()
+        assert response["predictions"][0][0]["label"] == "p6"
         refused = await client.post("/infer", json={"inputs": {"picture": text}})
         assert refused.json()["code"] == "unknown_input"
 
@@ -52,8 +52,8 @@ async def test_captures_by_name_of_an_operator(tmp_path: Path) -> None:
     add_model(tmp_path, "pair", PAIR)
     async with serving(tmp_path) as client:
         body = {"inputs": {"left": [1, 2], "right": [3, -5]}}
-        answer = (await client.post("/infer?capture=sum,t", json=body)).json()
-        assert [(one["name"], one["data"]) for one in answer["captured"]] == [("s", [4, -3]), ("t", [4, 0])]
+        response = (await client.post("/infer?capture=sum,t", json=body)).json()
+        assert [(one["name"], one["data"]) for one in response["captured"]] == [("s", [4, -3]), ("t", [4, 0])]
         refused = (await client.post("/infer?capture=summ", json=body)).json()
         assert refused["code"] == "unknown_operand"
         assert "sum" in refused["details"]["nearest"]
@@ -62,5 +62,5 @@ async def test_captures_by_name_of_an_operator(tmp_path: Path) -> None:
 async def test_names_do_not_change_lists(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     async with serving(tmp_path) as client:
-        answer = await client.post("/infer", json={"inputs": [{"data": [[1, -1, 2]]}]})
-        assert answer.json()["outputs"][0]["data"] == [[1, 0, 2]]
+        response = await client.post("/infer", json={"inputs": [{"data": [[1, -1, 2]]}]})
+        assert response.json()["outputs"][0]["data"] == [[1, 0, 2]]

@@ -121,9 +121,9 @@ async def ask(
 
 
 async def pixels(client: AsyncClient, data: bytes, model: str = "echo", kind: str = "image/png") -> list[Any]:
-    answer = await ask(client, data, model, kind)
-    assert answer.status_code == 200, answer.text
-    (output,) = answer.json()["outputs"]
+    response = await ask(client, data, model, kind)
+    assert response.status_code == 200, response.text
+    (output,) = response.json()["outputs"]
     rows = np.array(output["data"]).reshape(3, 2, 4).transpose(1, 2, 0)
     return [tuple(map(int, pixel)) for pixel in rows[0]]
 
@@ -158,12 +158,12 @@ async def test_a_picture_of_another_name_is_read_by_its_bytes(client: AsyncClien
 
 
 @pytest.mark.parametrize("form", ["PNG", "WEBP"])
-async def test_an_animation_is_read_by_its_first_frame_and_the_answer_says_so(
+async def test_an_animation_is_read_by_its_first_frame_and_the_response_says_so(
     client: AsyncClient, form: str
 ) -> None:
     assert await pixels(client, animated(form)) == ROW
-    answer = (await ask(client, animated(form))).json()
-    assert answer["warnings"] == ["the image is animated: its first frame was read"]
+    response = (await ask(client, animated(form))).json()
+    assert response["warnings"] == ["the image is animated: its first frame was read"]
     assert "warnings" not in (await ask(client, encoded(stripes()))).json()
 
 
@@ -184,8 +184,8 @@ async def test_an_animation_is_read_by_its_first_frame_and_the_answer_says_so(
 async def test_pictures_that_cannot_be_read(
     client: AsyncClient, data: bytes, status: int, code: str, kind: str
 ) -> None:
-    answer = await ask(client, data, kind=kind)
-    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    response = await ask(client, data, kind=kind)
+    assert (response.status_code, response.json()["code"]) == (status, code)
     assert await pixels(client, encoded(stripes())) == ROW  # the server goes on
 
 
@@ -194,18 +194,18 @@ async def test_large_and_small_pictures_in_one_form_are_a_batch_where_that_is_pr
 ) -> None:
     images = [encoded(stripes()), encoded(stripes((1600, 800)).transpose(Image.Transpose.FLIP_LEFT_RIGHT))]
     body = {"images": [base64.b64encode(image).decode() for image in images]}
-    answer = (await client.post("/infer?model=proved", json=body)).json()
-    (output,) = answer["outputs"]
+    response = (await client.post("/infer?model=proved", json=body)).json()
+    (output,) = response["outputs"]
     assert output["shape"] == [2, 3, 2, 4]
     rows = np.array(output["data"])[:, :, 0].transpose(0, 2, 1)
     np.testing.assert_array_equal(rows, [ROW, ROW[::-1]])
-    assert [(image["width"], image["height"]) for image in answer["images"]] == [(4, 2), (1600, 800)]
+    assert [(image["width"], image["height"]) for image in response["images"]] == [(4, 2), (1600, 800)]
 
 
 async def test_several_pictures_for_a_graph_that_is_not_proved_to_take_them(client: AsyncClient) -> None:
     body = {"images": [base64.b64encode(encoded(stripes())).decode()] * 2}
-    answer = await client.post("/infer?model=echo", json=body)
-    assert (answer.status_code, answer.json()["code"]) == (422, "wrong_image_count")
+    response = await client.post("/infer?model=echo", json=body)
+    assert (response.status_code, response.json()["code"]) == (422, "wrong_image_count")
 
 
 async def test_background_bars_and_size(client: AsyncClient) -> None:
@@ -219,8 +219,8 @@ async def test_segmentation_of_a_picture(client: AsyncClient) -> None:
     picture = Image.fromarray(np.array([[RED, BLUE, (0, 200, 0), BLUE]] * 2, np.uint8))
     for form, size in (("rle", (4, 2)), ("array", (4, 2)), ("array", (40, 20)), ("none", (4, 2))):
         data = encoded(picture.resize(size, Image.Resampling.NEAREST))
-        answer = (await client.post(f"/infer?model=segments&mask={form}", content=data)).json()
-        ((found,),) = answer["predictions"]
+        response = (await client.post(f"/infer?model=segments&mask={form}", content=data)).json()
+        ((found,),) = response["predictions"]
         assert (found["width"], found["height"]) == size
         regions = {region["label"]: region["area"] for region in found["regions"]}
         assert sum(regions.values()) == size[0] * size[1]
@@ -238,8 +238,8 @@ async def test_segmentation_of_a_picture(client: AsyncClient) -> None:
 async def test_two_pictures_and_their_cosine(client: AsyncClient) -> None:
     images = [Image.new("RGB", (4, 2), colour) for colour in (RED, (255, 255, 0))]
     body = {"images": [base64.b64encode(encoded(image)).decode() for image in images]}
-    answer = (await client.post("/infer?model=vectors", json=body)).json()
-    (first,), (second,) = answer["predictions"]
+    response = (await client.post("/infer?model=vectors", json=body)).json()
+    (first,), (second,) = response["predictions"]
     np.testing.assert_allclose([first["cosines"], second["cosines"]], [[1, 0.5**0.5], [0.5**0.5, 1]])
     assert len(first["vector"]) == 24
 
@@ -250,5 +250,5 @@ async def test_lines_of_text_of_several_widths(client: AsyncClient) -> None:
     levels[columns, np.arange(len(columns))] = 255
     images = [Image.fromarray(levels), Image.fromarray(levels[:, :8])]
     body = {"images": [base64.b64encode(encoded(image)).decode() for image in images]}
-    answer = (await client.post("/infer?model=lines", json=body)).json()
-    assert [line["text"] for (line,) in answer["predictions"]] == ["aabc" * 5, "aabc"]
+    response = (await client.post("/infer?model=lines", json=body)).json()
+    assert [line["text"] for (line,) in response["predictions"]] == ["aabc" * 5, "aabc"]

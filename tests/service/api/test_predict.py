@@ -57,9 +57,9 @@ async def test_long_rows_of_an_input_that_is_called_data(tmp_path: Path) -> None
     rows: list[Any] = [[[place - 40 + 0.5] * 3000, [1] * 3000] for place in range(80)]
     async with serving(tmp_path) as client:
         asked = {"instances": [{"data": row} for row in rows[:40]]}
-        answer = await client.post("/v1/models/wide:predict", json=asked)
+        response = await client.post("/v1/models/wide:predict", json=asked)
         expected = [[[max(0.0, value[0])] * 3000, [1.0] * 3000] for value, _ in rows[:40]]
-        assert answer.json() == {"predictions": expected}
+        assert response.json() == {"predictions": expected}
         many = await client.post(
             "/v1/models/wide:predict", json={"instances": [{"data": row} for row in rows]}
         )

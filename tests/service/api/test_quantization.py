@@ -49,10 +49,10 @@ def examples(folder: Path) -> Path:
 
 
 async def test_a_model_that_was_not_quantized_has_none(client: AsyncClient) -> None:
-    answer = await client.get(URL)
-    assert (answer.status_code, answer.json()["code"]) == (404, "quantization_not_found")
-    answer = await client.get("/models/none/quantization")
-    assert (answer.status_code, answer.json()["code"]) == (404, "model_not_found")
+    response = await client.get(URL)
+    assert (response.status_code, response.json()["code"]) == (404, "quantization_not_found")
+    response = await client.get("/models/none/quantization")
+    assert (response.status_code, response.json()["code"]) == (404, "model_not_found")
 
 
 async def test_figures_of_each_layer_are_those_of_the_file(client: AsyncClient, folder: Path) -> None:
@@ -128,9 +128,9 @@ async def test_a_file_that_is_another_models_is_refused(client: AsyncClient, fol
     document = json.loads(path.read_text())
     document["model"]["bin"] = "sha256:0"
     path.write_text(json.dumps(document))
-    answer = await client.get(URL)
-    assert (answer.status_code, answer.json()["code"]) == (409, "quantization_refused")
-    assert "was made for another .bin file" in answer.json()["error"]
-    assert str(folder) not in answer.json()["error"]
+    response = await client.get(URL)
+    assert (response.status_code, response.json()["code"]) == (409, "quantization_refused")
+    assert "was made for another .bin file" in response.json()["error"]
+    assert str(folder) not in response.json()["error"]
     path.write_text("{")
     assert (await client.get(URL)).status_code == 409

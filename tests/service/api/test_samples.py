@@ -57,12 +57,12 @@ async def test_versions_have_their_own_or_those_of_the_model(client: AsyncClient
 
 
 async def test_a_sample_is_sent_as_what_it_is_and_runs_nothing(client: AsyncClient) -> None:
-    answer = await client.get("/models/vector/samples/b.PNG")
-    assert (answer.content, answer.headers["content-type"]) == (b"<html>", "image/png")
-    assert "sandbox" in answer.headers["content-security-policy"]
-    assert answer.headers["x-content-type-options"] == "nosniff"
+    response = await client.get("/models/vector/samples/b.PNG")
+    assert (response.content, response.headers["content-type"]) == (b"<html>", "image/png")
+    assert "sandbox" in response.headers["content-security-policy"]
+    assert response.headers["x-content-type-options"] == "nosniff"
     again = await client.get(
-        "/models/vector/samples/b.PNG", headers={"If-None-Match": answer.headers["etag"]}
+        "/models/vector/samples/b.PNG", headers={"If-None-Match": response.headers["etag"]}
     )
     assert again.status_code == 304
 
@@ -71,6 +71,6 @@ async def test_a_sample_is_sent_as_what_it_is_and_runs_nothing(client: AsyncClie
     "name", ["link.png", "folder.png", "notes.md", "none.png", "%2e%2e%2fvector.param", "%2e%2e"]
 )
 async def test_nothing_else_is_sent(client: AsyncClient, name: str) -> None:
-    answer = await client.get(f"/models/vector/samples/{name}")
-    assert answer.status_code == 404
-    assert answer.json()["code"] in {"sample_not_found", "not_found"}
+    response = await client.get(f"/models/vector/samples/{name}")
+    assert response.status_code == 404
+    assert response.json()["code"] in {"sample_not_found", "not_found"}

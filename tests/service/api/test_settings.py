@@ -29,10 +29,10 @@ async def test_each_setting_tells_where_it_comes_from(
         AsyncClient(transport=ASGITransport(app), base_url="http://test") as client,
     ):
         assert (await client.get("/settings")).status_code == 401
-        answer = await client.get("/settings", headers={"X-API-Key": KEY})
-    assert KEY not in answer.text
-    assert KEY[::-1] not in answer.text
-    shown = {setting["name"]: setting for setting in answer.json()["settings"]}
+        response = await client.get("/settings", headers={"X-API-Key": KEY})
+    assert KEY not in response.text
+    assert KEY[::-1] not in response.text
+    shown = {setting["name"]: setting for setting in response.json()["settings"]}
     assert set(shown) == set(Settings.model_fields)
     assert {name: (shown[name]["value"], shown[name]["origin"]) for name in ("models", "port", "host")} == {
         "models": (str(models), "flag"),

@@ -5,7 +5,7 @@ from httpx import AsyncClient
 
 from service.histogram import REQUEST_SECONDS
 from service.telemetry.stats_view import StatsView
-from tests.service.api.answers import VECTOR
+from tests.service.api.responses import VECTOR
 
 pytestmark = pytest.mark.anyio
 

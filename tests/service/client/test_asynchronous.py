@@ -17,8 +17,8 @@ async def test_calls_side_by_side(server: ServerProcess, picture: Path) -> None:
     async with AsyncClient(server.url) as client:
         results = await asyncio.gather(*(client.infer(ROWS * n, model="vector") for n in range(20)))
         assert [float(result[0][0, 1]) for result in results] == [2.0 * n for n in range(20)]
-        answer = await client.predict([picture.read_bytes()], model="digit")
-        assert answer.predictions[0][0]["label"] == "p7"
+        response = await client.predict([picture.read_bytes()], model="digit")
+        assert response.predictions[0][0]["label"] == "p7"
         assert (await client.trace(ROWS, model="vector")).layers[1].type == "nn.ReLU"
         assert len(await client.models()) == 4
         assert (await client.model("vector"))["name"] == "vector"
@@ -49,7 +49,7 @@ async def test_a_cancelled_call_gives_its_connection_back(server: ServerProcess)
         assert all(connection.is_idle() for connection in pooled)
 
 
-async def test_nobody_answers() -> None:
+async def test_nobody_responses() -> None:
     async with AsyncClient("http://127.0.0.1:9", retries=Retries(seconds=0)) as client:
         with pytest.raises(ConnectionFailedError):
             await client.models()

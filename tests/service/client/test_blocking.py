@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 from service.client import (
-    AnswerError,
     BusyError,
     Client,
     ClientError,
@@ -21,6 +20,7 @@ from service.client import (
     InvalidInputError,
     NotFoundError,
     RefusedError,
+    ResponseError,
     Retries,
 )
 from tests.engine.models import write_model
@@ -84,10 +84,10 @@ def test_views_and_other_byte_orders_are_sent_as_they_read(client: Client) -> No
 def test_pictures_by_path_bytes_and_pil(client: Client, picture: Path) -> None:
     with Image.open(picture) as image:
         for given in (picture, str(picture), picture.read_bytes(), image):
-            answer = client.predict(given, model="digit", top_k=2)
-            assert [found["label"] for found in answer.predictions[0]][:1] == ["p7"]
-            assert len(answer.predictions[0]) == 2
-            assert answer.outputs["2"].argmax() == 7
+            response = client.predict(given, model="digit", top_k=2)
+            assert [found["label"] for found in response.predictions[0]][:1] == ["p7"]
+            assert len(response.predictions[0]) == 2
+            assert response.outputs["2"].argmax() == 7
             assert client.infer(given, model="digit")[0].argmax() == 7
 
 
@@ -105,7 +105,7 @@ def test_a_trace_names_every_layer(client: Client) -> None:
     assert (relu.inputs[0].shape, relu.outputs[0].dtype) == ((2, 3), "f32")
     assert relu.outputs[0].statistics is not None
     assert relu.outputs[0].statistics["max"] == 6
-    assert trace.answer.model == "vector"
+    assert trace.response.model == "vector"
 
 
 def test_models_and_graphs(client: Client) -> None:
@@ -145,7 +145,7 @@ def test_what_is_no_input_is_told_before_anything_is_sent(client: Client) -> Non
 
 
 def test_predictions_without_boxes_are_no_detections(client: Client, picture: Path) -> None:
-    with pytest.raises(AnswerError, match="model digit predicts no boxes"):
+    with pytest.raises(ResponseError, match="model digit predicts no boxes"):
         client.detect(picture, model="digit")
 
 
@@ -195,7 +195,7 @@ def test_threads_share_a_client_and_its_connections(server: ServerProcess) -> No
     assert all(connection.is_closed() for connection in pooled)
 
 
-def test_nobody_answers() -> None:
+def test_nobody_responses() -> None:
     with (
         Client("http://127.0.0.1:9", retries=Retries(seconds=0.2)) as client,
         pytest.raises(ConnectionFailedError),
@@ -214,5 +214,5 @@ def test_import_is_light() -> None:
 
 
 def test_errors_have_one_root() -> None:
-    for error in (AnswerError, BusyError, ConnectionFailedError, DeadlineError):
+    for error in (ResponseError, BusyError, ConnectionFailedError, DeadlineError):
         assert issubclass(error, ClientError)

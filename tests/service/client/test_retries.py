@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from service.client import (
-    AnswerError,
     BusyError,
     Client,
     ConnectionFailedError,
     DeadlineError,
     InvalidInputError,
+    ResponseError,
     Retries,
     ServerError,
 )
@@ -23,16 +23,16 @@ BROKEN = httpx.Response(503, json={"error": "broken", "code": "model_broken"})
 class Scripted(httpx.BaseTransport):
     """Answers one thing after the other; the last of them for ever."""
 
-    def __init__(self, *answers: httpx.Response | Exception) -> None:
-        self.answers = list(answers)
+    def __init__(self, *responses: httpx.Response | Exception) -> None:
+        self.responses = list(responses)
         self.requests: list[httpx.Request] = []
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return httpx.Response(answer.status_code, content=answer.content, headers=answer.headers)
+        response = self.responses.pop(0) if len(self.responses) > 1 else self.responses[0]
+        if isinstance(response, Exception):
+            raise response
+        return httpx.Response(response.status_code, content=response.content, headers=response.headers)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_connections_are_tried_again_with_growing_waits(slept: list[float]) -> N
 
 
 @pytest.mark.parametrize(
-    ("answer", "error"),
+    ("response", "error"),
     [
         (BROKEN, BusyError),
         (httpx.Response(500, json={}), ServerError),
@@ -92,9 +92,9 @@ def test_connections_are_tried_again_with_growing_waits(slept: list[float]) -> N
     ],
 )
 def test_nothing_else_is_sent_again(
-    slept: list[float], answer: httpx.Response | Exception, error: type[Exception]
+    slept: list[float], response: httpx.Response | Exception, error: type[Exception]
 ) -> None:
-    transport = Scripted(answer)
+    transport = Scripted(response)
     with Client(transport=transport) as client, pytest.raises(error):
         client.models()
     assert len(transport.requests) == 1
@@ -130,17 +130,17 @@ def test_retries_are_numbers_from_0() -> None:
         Retries(seconds=-1)
 
 
-def test_an_answer_that_cannot_be_decompressed_is_none() -> None:
+def test_an_response_that_cannot_be_decompressed_is_none() -> None:
     torn = httpx.Response(200, content=b"hello")
     torn.headers["content-encoding"] = "gzip"
-    with Client(transport=Scripted(torn)) as client, pytest.raises(AnswerError, match="decompressed"):
+    with Client(transport=Scripted(torn)) as client, pytest.raises(ResponseError, match="decompressed"):
         client.models()
 
 
 @pytest.mark.parametrize("models", [None, 3, [1], [{"title": "m"}]])
-def test_an_answer_without_models_is_told(models: object) -> None:
+def test_an_response_without_models_is_told(models: object) -> None:
     transport = Scripted(httpx.Response(200, json={"models": models}))
-    with Client(transport=transport) as client, pytest.raises(AnswerError, match="no models"):
+    with Client(transport=transport) as client, pytest.raises(ResponseError, match="no models"):
         client.models()
 
 

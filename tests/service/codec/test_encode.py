@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from engine import PNNX_STORAGE, Array, LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics
-from service.codec import JSON_TYPE, NPZ_TYPE, Timing, build_answer
+from service.codec import JSON_TYPE, NPZ_TYPE, Timing, build_response
 from service.codec import encode as encode_pieces
 from service.tasks.classification import ClassPrediction
 from tests.cases import check_each
@@ -43,25 +43,27 @@ def clock(*milliseconds: float) -> Any:
     return lambda: next(times)
 
 
-def answer_of(*arrays: Array, **rest: Any) -> dict[str, Any]:
+def response_of(*arrays: Array, **rest: Any) -> dict[str, Any]:
     ports = [Port(f"out{index}", str(index), None, None) for index in range(len(arrays))]
-    return build_answer("m", "1", "r", ports, RunResult(list(arrays), **rest), None, TIMING)
+    return build_response("m", "1", "r", ports, RunResult(list(arrays), **rest), None, TIMING)
 
 
-def encode(answer: dict[str, Any], media_type: str, received_ns: int, clock: Any = perf_counter_ns) -> bytes:
-    return b"".join(encode_pieces(answer, media_type, received_ns, clock))
+def encode(
+    response: dict[str, Any], media_type: str, received_ns: int, clock: Any = perf_counter_ns
+) -> bytes:
+    return b"".join(encode_pieces(response, media_type, received_ns, clock))
 
 
 def data_of(array: Array) -> Any:
-    return orjson.loads(encode(answer_of(array), JSON_TYPE, 0))["outputs"][0]["data"]
+    return orjson.loads(encode(response_of(array), JSON_TYPE, 0))["outputs"][0]["data"]
 
 
-def test_whole_json_answer() -> None:
+def test_whole_json_response() -> None:
     result = RunResult([np.array([[0.25, 0.75]], np.float32)], TRACE, {"5": np.array([1, 2])})
     predictions = [[ClassPrediction("seven", 1, 0.75), ClassPrediction("one", 0, float("nan"))]]
-    answer = build_answer("digits", "2", "abc", PORTS, result, predictions, TIMING)
-    body = encode(answer, JSON_TYPE, received_ns=2_000_000, clock=clock(10, 10.5))
-    assert list(orjson.loads(body)) == list(answer)
+    response = build_response("digits", "2", "abc", PORTS, result, predictions, TIMING)
+    body = encode(response, JSON_TYPE, received_ns=2_000_000, clock=clock(10, 10.5))
+    assert list(orjson.loads(body)) == list(response)
     assert orjson.loads(body) == {
         "model": "digits",
         "version": "2",
@@ -114,7 +116,7 @@ def test_whole_json_answer() -> None:
 
 
 def test_parts_that_there_are_not() -> None:
-    assert list(answer_of(np.ones(1))) == ["model", "version", "request_id", "outputs", "timing"]
+    assert list(response_of(np.ones(1))) == ["model", "version", "request_id", "outputs", "timing"]
 
 
 def test_every_dtype() -> None:
@@ -157,12 +159,12 @@ def test_not_finite_complex() -> None:
 
 
 def test_shortest_digits() -> None:
-    assert b'"data":[0.1]' in encode(answer_of(np.array([0.1], np.float32)), JSON_TYPE, 0)
+    assert b'"data":[0.1]' in encode(response_of(np.array([0.1], np.float32)), JSON_TYPE, 0)
 
 
 def test_captured_values_that_are_no_tensors() -> None:
     captured = {"t": (np.ones(1), 2, [True]), "f": float("inf"), "c": 1 - 2j, "n": None, "s": "text"}
-    body = orjson.loads(encode(answer_of(captured=captured), JSON_TYPE, 0))
+    body = orjson.loads(encode(response_of(captured=captured), JSON_TYPE, 0))
     assert body["captured"] == [
         {
             "name": "t",
@@ -184,8 +186,8 @@ def test_captured_values_that_are_no_tensors() -> None:
 def test_npz() -> None:
     first, second = np.array([[np.nan, 0.5]], np.float32), np.array([1 + 2j])
     captured = {"5": np.arange(3), "t": (np.ones(2), 7)}
-    answer = answer_of(first, second, trace=TRACE, captured=captured)
-    body = encode(answer, NPZ_TYPE, 0, clock(10, 10.5))
+    response = response_of(first, second, trace=TRACE, captured=captured)
+    body = encode(response, NPZ_TYPE, 0, clock(10, 10.5))
     with np.load(BytesIO(body)) as archive:
         assert set(archive.files) == {"0", "1", "captured/5", "captured/t/0", "meta"}
         np.testing.assert_array_equal(archive["0"], first, strict=True)
@@ -204,43 +206,43 @@ def test_npz() -> None:
 
 def test_npz_with_names_of_numpys_own_arguments() -> None:
     ports = [Port("a", "file", None, None), Port("b", "meta", None, None)]
-    answer = build_answer("m", "1", "r", ports, RunResult([np.ones(1), np.zeros(1)]), None, TIMING)
-    with np.load(BytesIO(encode(answer, NPZ_TYPE, 0))) as archive:
+    response = build_response("m", "1", "r", ports, RunResult([np.ones(1), np.zeros(1)]), None, TIMING)
+    with np.load(BytesIO(encode(response, NPZ_TYPE, 0))) as archive:
         assert archive["file"] == 1
         assert archive["meta.npy"] == 0
         assert orjson.loads(archive["meta"])["model"] == "m"
 
 
 def test_outputs_that_only_the_run_could_count_are_numbered() -> None:
-    answer = build_answer("m", "1", "r", PORTS[:1], RunResult([np.ones(1), np.zeros(1)]), None, TIMING)
-    assert [output["name"] for output in answer["outputs"]] == ["output_0", "output_1"]
+    response = build_response("m", "1", "r", PORTS[:1], RunResult([np.ones(1), np.zeros(1)]), None, TIMING)
+    assert [output["name"] for output in response["outputs"]] == ["output_0", "output_1"]
 
 
 def test_rows_that_were_run_in_parts_are_said() -> None:
     trace = RunTrace(1000.0, TRACE.layers, pieces=(8, 8, 1))
-    body = build_answer("m", "1", "r", PORTS, RunResult([np.ones(1)], trace), None, TIMING)
+    body = build_response("m", "1", "r", PORTS, RunResult([np.ones(1)], trace), None, TIMING)
     assert body["trace"]["pieces"] == [8, 8, 1]
-    whole = build_answer("m", "1", "r", PORTS, RunResult([np.ones(1)], TRACE), None, TIMING)
+    whole = build_response("m", "1", "r", PORTS, RunResult([np.ones(1)], TRACE), None, TIMING)
     assert "pieces" not in whole["trace"]
 
 
 def test_what_computed_a_value_and_whose_times_these_are() -> None:
-    """Where a run was looked into, its answer says so, and by which backend each value was computed."""
+    """Where a run was looked into, its response says so, and by which backend each value was computed."""
     operand = OperandTrace("9", (1, 2), "f32", STATISTICS, "native")
     layers = (TRACE.layers[0]._replace(outputs=(operand,)),)
     trace = RunTrace(1000.0, layers, is_observed=True)
     captured: dict[str, Any] = {"5": np.ones(1), "6": 2}
     result = RunResult([np.ones(1)], trace, captured, {"5": "native", "6": "numpy"})
     timing = Timing(decode_ms=1.0, queue_ms=0.5, forward_ms=2.0, is_observed=True)
-    answer = build_answer("m", "1", "r", PORTS, result, None, timing)
-    body = orjson.loads(encode(answer, JSON_TYPE, 0))
+    response = build_response("m", "1", "r", PORTS, result, None, timing)
+    body = orjson.loads(encode(response, JSON_TYPE, 0))
     assert [(one["name"], one["backend"]) for one in body["captured"]] == [("5", "native"), ("6", "numpy")]
     assert body["timing"]["observed"] is True
     assert body["trace"]["observed"] is True
     assert body["trace"]["layers"][0]["outputs"][0]["backend"] == "native"
-    with np.load(BytesIO(encode(answer, NPZ_TYPE, 0))) as archive:
+    with np.load(BytesIO(encode(response, NPZ_TYPE, 0))) as archive:
         meta = orjson.loads(archive["meta"])
     assert meta["captured"][0] == {"name": "5", "backend": "native", "shape": [1], "dtype": "f64"}
-    plain = orjson.loads(encode(answer_of(np.ones(1), trace=TRACE), JSON_TYPE, 0))
+    plain = orjson.loads(encode(response_of(np.ones(1), trace=TRACE), JSON_TYPE, 0))
     assert "observed" not in plain["timing"]
     assert "observed" not in plain["trace"]

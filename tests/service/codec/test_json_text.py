@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from engine import Array, RunResult
-from service.codec import JSON_TYPE, NPZ_TYPE, build_answer, encode
+from service.codec import JSON_TYPE, NPZ_TYPE, build_response, encode
 from service.codec.json_text import LARGE_BYTES, PIECE_ELEMENTS, dump_json, dump_pieces
 from service.config.limits import Limits
 from service.errors import ServiceError
@@ -65,36 +65,36 @@ def test_no_piece_is_of_more_than_some_thousand_elements(monkeypatch: pytest.Mon
     assert max(sizes) <= PIECE_ELEMENTS
 
 
-def answer_of(array: Array) -> dict[str, Any]:
+def response_of(array: Array) -> dict[str, Any]:
     predictions = [[ClassPrediction("x", 1, 0.5)]]
-    return build_answer("m", "1", "r", PORTS, RunResult([array], None, {"5": array}), predictions, TIMING)
+    return build_response("m", "1", "r", PORTS, RunResult([array], None, {"5": array}), predictions, TIMING)
 
 
 @pytest.mark.parametrize("media_type", [JSON_TYPE, NPZ_TYPE])
-def test_answers_that_are_too_large_are_refused(media_type: str) -> None:
-    answer = answer_of(floats(2, LARGE))
-    size = sum(map(len, encode(answer, media_type, 0, lambda: 0)))
-    assert encode(answer, media_type, 0, lambda: 0, Limits(answer_bytes=size))
+def test_responses_that_are_too_large_are_refused(media_type: str) -> None:
+    response = response_of(floats(2, LARGE))
+    size = sum(map(len, encode(response, media_type, 0, lambda: 0)))
+    assert encode(response, media_type, 0, lambda: 0, Limits(response_bytes=size))
     with pytest.raises(ServiceError) as caught:
-        encode(answer, media_type, 0, lambda: 0, Limits(answer_bytes=size - 1))
-    assert (caught.value.status, caught.value.code) == (413, "answer_too_large")
+        encode(response, media_type, 0, lambda: 0, Limits(response_bytes=size - 1))
+    assert (caught.value.status, caught.value.code) == (413, "response_too_large")
     assert caught.value.details == {"limit": size - 1, "unit": "bytes"}
 
 
-def test_members_of_large_answers_keep_their_order() -> None:
+def test_members_of_large_responses_keep_their_order() -> None:
     array = floats(1, LARGE)
-    answer = answer_of(array)
-    body = orjson.loads(b"".join(encode(answer, JSON_TYPE, 0)))
-    assert list(body) == list(answer)
+    response = response_of(array)
+    body = orjson.loads(b"".join(encode(response, JSON_TYPE, 0)))
+    assert list(body) == list(response)
     np.testing.assert_array_equal(np.array(body["captured"][0]["data"], np.float32), array)
 
 
-def test_an_answer_that_is_given_up_has_taken_no_more_memory_than_its_limit() -> None:
+def test_an_response_that_is_given_up_has_taken_no_more_memory_than_its_limit() -> None:
     array = np.zeros((1, 4_000_000), np.float32)
     tracemalloc.start()
     try:
         with pytest.raises(ServiceError):
-            dump_pieces({"data": array}, Limits(answer_bytes=2 << 20))
+            dump_pieces({"data": array}, Limits(response_bytes=2 << 20))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -102,16 +102,16 @@ def test_an_answer_that_is_given_up_has_taken_no_more_memory_than_its_limit() ->
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_answers_that_will_be_much_too_large_are_refused_before_they_are_written(
+def test_responses_that_will_be_much_too_large_are_refused_before_they_are_written(
     monkeypatch: pytest.MonkeyPatch, turned: bool
 ) -> None:
     array = floats(3, LARGE_BYTES // 4)
     value = {"data": array.T if turned else array}
     size = sum(map(len, dump_pieces(value)))
-    assert dump_pieces(value, Limits(answer_bytes=size))
+    assert dump_pieces(value, Limits(response_bytes=size))
     written: list[Array] = []
     monkeypatch.setattr("service.codec.json_text._array_pieces", written.append)
     with pytest.raises(ServiceError, match=r"about \d+ bytes as JSON") as caught:
-        dump_pieces(value, Limits(answer_bytes=size * 3 // 4))
-    assert (caught.value.status, caught.value.code) == (413, "answer_too_large")
+        dump_pieces(value, Limits(response_bytes=size * 3 // 4))
+    assert (caught.value.status, caught.value.code) == (413, "response_too_large")
     assert written == []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from service.commands.dispatch import run_command
-from tests.service.api.answers import bright
+from tests.service.api.responses import bright
 from tests.service.models import DIGIT, DIGIT_CONFIG, VECTOR, add_model
 
 ROOT = Path(__file__).parents[3]
@@ -49,10 +49,10 @@ def test_a_folder_gives_a_line_for_each_picture_in_order(capsys: pytest.CaptureF
 def test_globs_and_files_are_read_once(capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(SAMPLES / "[34].png"), str(SAMPLES / "3.png")]
     assert run_command(["infer", str(DIGITS), *files, "--json", "--top-k", "2"]) == 0
-    answers = json.loads(capsys.readouterr().out)
-    assert [answer["predictions"][0][0]["label"] for answer in answers] == ["3", "4"]
-    assert all(len(answer["predictions"][0]) == 2 for answer in answers)
-    assert "data" not in answers[0]["outputs"][0]
+    responses = json.loads(capsys.readouterr().out)
+    assert [response["predictions"][0][0]["label"] for response in responses] == ["3", "4"]
+    assert all(len(response["predictions"][0]) == 2 for response in responses)
+    assert "data" not in responses[0]["outputs"][0]
 
 
 def test_a_bad_file_stops_no_other(
@@ -84,7 +84,7 @@ def test_pictures_are_drawn_under_names_of_their_own(
     twin.write_bytes(picture.read_bytes())
     arguments = ["infer", str(small), str(picture), str(twin), "--drawn", str(tmp_path / "drawn")]
     assert run_command([*arguments, "--json"]) == 0
-    drawn = [Path(answer["drawn"]) for answer in json.loads(capsys.readouterr().out)]
+    drawn = [Path(response["drawn"]) for response in json.loads(capsys.readouterr().out)]
     assert {path.name for path in drawn} == {"5.png", "5-2.png"}  # the first to be drawn has the shorter name
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
 

@@ -22,7 +22,7 @@ def test_less_memory_means_smaller_budgets() -> None:
     fitted = fit_to_memory(Settings(workers=2), (512 + 256) * MIB)
     assert fitted.max_body_bytes == 32 * MIB
     assert fitted.max_buffered_bytes == 64 * MIB
-    assert fitted.limits.answer_bytes == fitted.limits.image_pixels == 32 * MIB
+    assert fitted.limits.response_bytes == fitted.limits.image_pixels == 32 * MIB
     assert fitted.limits.tensor_elements == 8 * MIB
     assert fitted.limits.json_bytes == 8 * MIB
     assert fitted.max_run_bytes == 192 * MIB

@@ -235,7 +235,7 @@ def test_a_decoder_that_fails_costs_its_own_request_alone(stub: Decoder, place: 
     assert (decoded(stub, BLACK) == 0).all()
 
 
-def test_an_answer_that_was_not_read_is_never_taken_for_the_next(
+def test_an_response_that_was_not_read_is_never_taken_for_the_next(
     stub: Decoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded(stub, BLACK)

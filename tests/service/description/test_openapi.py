@@ -14,7 +14,7 @@ from service.codec.formats import media_types
 from service.config.settings import Settings
 from service.description.examples import examples_for
 from service.repository.repository import load_repository
-from service.schemas import ErrorBody, InferAnswer
+from service.schemas import ErrorBody, InferenceResponse
 from service.tasks.classification import PredictionView
 from tests.service.models import add_model
 
@@ -45,14 +45,14 @@ async def body_of(client: AsyncClient, example: dict[str, Any]) -> Any:
     if "externalValue" not in example:
         return example["value"]
     assert "value" not in example
-    answer = await client.get(f"/{example['externalValue']}")
-    assert answer.status_code == 200
-    return answer.content
+    response = await client.get(f"/{example['externalValue']}")
+    assert response.status_code == 200
+    return response.content
 
 
-def validate(answer: Response) -> None:
-    """Check an answer of `/infer`, the predictions of classification among it, against its description."""
-    whole = InferAnswer.model_validate(answer.json(), strict=True)
+def validate(response: Response) -> None:
+    """Check a response of `/infer`, the predictions of classification among it, against its description."""
+    whole = InferenceResponse.model_validate(response.json(), strict=True)
     for prediction in chain.from_iterable(whole.predictions or ()):
         PredictionView.model_validate(prediction, strict=True)
 
@@ -69,12 +69,12 @@ async def test_every_example_works(client: AsyncClient) -> None:
         for example in described.get("examples", {}).values():
             model = example["summary"].split(":")[0]
             assert f"/infer?model={model}'" in example["description"]
-            answer = await send(client, model, media_type, await body_of(client, example))
-            assert answer.status_code == 200, (media_type, answer.text)
-            validate(answer)
+            response = await send(client, model, media_type, await body_of(client, example))
+            assert response.status_code == 200, (media_type, response.text)
+            validate(response)
 
 
-async def test_every_answer_is_described(client: AsyncClient) -> None:
+async def test_every_response_is_described(client: AsyncClient) -> None:
     for path, operations in (await describe(client))["paths"].items():
         for operation in operations.values():
             assert {"200", "500"} <= set(operation["responses"]), path
@@ -105,19 +105,19 @@ async def test_parameters_of_infer_are_described(client: AsyncClient) -> None:
     assert len(set(names)) == len(names)
 
 
-async def test_answers_are_as_described(client: AsyncClient) -> None:
+async def test_responses_are_as_described(client: AsyncClient) -> None:
     body = {"inputs": [{"data": [["NaN", "Infinity", 3]]}]}
-    answer = await client.post("/infer?model=vector&trace=stats&capture=1", json=body)
-    assert answer.json()["outputs"][0]["data"] == [["NaN", "Infinity", 3]]
-    validate(answer)
-    assert set(answer.json()) <= set(InferAnswer.model_fields)
+    response = await client.post("/infer?model=vector&trace=stats&capture=1", json=body)
+    assert response.json()["outputs"][0]["data"] == [["NaN", "Infinity", 3]]
+    validate(response)
+    assert set(response.json()) <= set(InferenceResponse.model_fields)
     ErrorBody.model_validate((await client.get("/nowhere")).json(), strict=True)
 
 
 async def test_documentation_is_served(client: AsyncClient) -> None:
-    answer = await client.get("/docs")
-    assert answer.status_code == 200
-    assert '"openapi.json"' in answer.text
+    response = await client.get("/docs")
+    assert response.status_code == 200
+    assert '"openapi.json"' in response.text
 
 
 async def test_keys_are_described_where_they_are_asked_for(models: Path, client: AsyncClient) -> None:

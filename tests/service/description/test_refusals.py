@@ -47,9 +47,13 @@ async def test_every_refusal_is_described(models: Path, settings: dict[str, Any]
         for template, operations in described.items():
             for method, operation in operations.items():
                 for headers in HEADERS * 2:
-                    answer = await client.request(method, path_of(template), headers=headers)
-                    assert str(answer.status_code) in operation["responses"], (method, template, answer.text)
-                    seen.add(check(answer))
+                    response = await client.request(method, path_of(template), headers=headers)
+                    assert str(response.status_code) in operation["responses"], (
+                        method,
+                        template,
+                        response.text,
+                    )
+                    seen.add(check(response))
     expected = {"origin_refused"}
     expected |= {"host_refused"} if "host" not in settings else set()
     expected |= {"key_needed", "admin_key_needed"} if "api_keys" in settings else set()
@@ -61,11 +65,11 @@ async def test_every_refusal_is_described(models: Path, settings: dict[str, Any]
     }
 
 
-def check(answer: Response) -> str | None:
+def check(response: Response) -> str | None:
     """Return the code of a refusal, whose form has to be the one that is described."""
-    if answer.status_code < 400:
+    if response.status_code < 400:
         return None
-    return ErrorBody.model_validate(answer.json(), strict=True).code
+    return ErrorBody.model_validate(response.json(), strict=True).code
 
 
 async def test_only_what_is_answered_is_described(models: Path) -> None:

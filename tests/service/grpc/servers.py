@@ -52,9 +52,9 @@ class RawClient:
 
     def call(self, data: bytes, method: str = "ModelInfer", **options: Any) -> bytes:
         options.setdefault("timeout", SOON)
-        answer = self.channel.unary_unary(f"/inference.GRPCInferenceService/{method}")(data, **options)
-        assert isinstance(answer, bytes)
-        return answer
+        response = self.channel.unary_unary(f"/inference.GRPCInferenceService/{method}")(data, **options)
+        assert isinstance(response, bytes)
+        return response
 
     def infer(self, **fields: Any) -> Any:
         request = service_pb2.ModelInferRequest(**fields)

@@ -1,4 +1,4 @@
-"""Triton's asyncio client by gRPC, with the answers that it gets over HTTP."""
+"""Triton's asyncio client by gRPC, with the responses that it gets over HTTP."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -50,17 +50,17 @@ async def test_calls_besides_inference(client: Any) -> None:
     await client.load_model("reloaded")
 
 
-async def test_answers_are_those_of_http(client: Any, http: Any) -> None:
+async def test_responses_are_those_of_http(client: Any, http: Any) -> None:
     image = np.array([SAMPLE.read_bytes()], object)
-    answer = await client.infer("digits", [tensor("0", image)])
+    response = await client.infer("digits", [tensor("0", image)])
     expected = await http.infer("digits", [calls.tensor("0", image)])
-    same(answer.as_numpy("31"), expected.as_numpy("31"))
-    answers = await asyncio.gather(
+    same(response.as_numpy("31"), expected.as_numpy("31"))
+    responses = await asyncio.gather(
         *(client.infer("pair", pair(), request_id=str(number)) for number in range(50))
     )
-    assert [answer.get_response().id for answer in answers] == [str(number) for number in range(50)]
-    for answer in answers:
-        np.testing.assert_array_equal(answer.as_numpy("t"), [2, 0])
+    assert [response.get_response().id for response in responses] == [str(number) for number in range(50)]
+    for response in responses:
+        np.testing.assert_array_equal(response.as_numpy("t"), [2, 0])
 
 
 async def test_refusals(client: Any) -> None:

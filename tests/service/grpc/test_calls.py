@@ -91,8 +91,8 @@ def test_the_parameter_timeout_and_the_deadline_both_hold(raw: RawClient, grpc_s
 def test_health(raw: RawClient) -> None:
     check = raw.channel.unary_unary("/grpc.health.v1.Health/Check")
     for service in ("", "inference.GRPCInferenceService", "grpc.health.v1.Health"):
-        answer = check(_Health(service=service).SerializeToString(), timeout=SOON)
-        assert _Status.FromString(answer).status == 1
+        response = check(_Health(service=service).SerializeToString(), timeout=SOON)
+        assert _Status.FromString(response).status == 1
     with pytest.raises(grpc.RpcError) as caught:
         check(_Health(service="none").SerializeToString(), timeout=SOON)
     assert told(caught.value)[:2] == ("NOT_FOUND", "service_not_found")
@@ -103,9 +103,9 @@ def test_health(raw: RawClient) -> None:
             ask()
         assert told(caught.value)[:2] == ("RESOURCE_EXHAUSTED", "body_too_large")
     for service, status in (("", 1), ("none", 3)):
-        answers = watch(_Health(service=service).SerializeToString(), timeout=SOON)
-        assert _Status.FromString(next(answers)).status == status
-        answers.cancel()
+        responses = watch(_Health(service=service).SerializeToString(), timeout=SOON)
+        assert _Status.FromString(next(responses)).status == status
+        responses.cancel()
 
 
 def test_a_call_is_logged_and_counted_under_its_id(raw: RawClient, grpc_server: ServerProcess) -> None:

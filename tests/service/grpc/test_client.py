@@ -1,4 +1,4 @@
-"""Every call of Triton's client by gRPC, with the answers that it gets over HTTP."""
+"""Every call of Triton's client by gRPC, with the responses that it gets over HTTP."""
 
 import json
 from queue import Queue
@@ -24,16 +24,16 @@ IMAGES = np.array([SAMPLE.read_bytes()] * 2, object)
 
 
 def check_infer(client: Any, http: Any, model: str, arrays: dict[str, Array], **options: Any) -> Any:
-    """Check that gRPC answers what HTTP answers, in every bit; return the answer."""
-    answer = client.infer(model, [tensor(name, array) for name, array in arrays.items()], **options)
+    """Check that gRPC answers what HTTP answers, in every bit; return the response."""
+    response = client.infer(model, [tensor(name, array) for name, array in arrays.items()], **options)
     expected = http.infer(model, [calls.tensor(name, array) for name, array in arrays.items()], **options)
-    found, wanted = answer.get_response(), expected.get_response()
+    found, wanted = response.get_response(), expected.get_response()
     assert (found.model_name, found.model_version) == (wanted["model_name"], wanted["model_version"])
     assert [output.name for output in found.outputs] == [output["name"] for output in wanted["outputs"]]
     for output, told in zip(found.outputs, wanted["outputs"], strict=True):
         assert (output.datatype, list(output.shape)) == (told["datatype"], told["shape"])
-        same(answer.as_numpy(output.name), expected.as_numpy(output.name))
-    return answer
+        same(response.as_numpy(output.name), expected.as_numpy(output.name))
+    return response
 
 
 def pair() -> list[Any]:
@@ -71,8 +71,8 @@ def test_descriptions_are_those_of_http(client: Any, http: Any, model: str) -> N
 def test_versions(client: Any, http: Any) -> None:
     ones = np.ones((1, 2), np.float32)
     for version, expected in (("", 3), ("1", 1), ("3", 3)):
-        answer = check_infer(client, http, "versioned", {"in": ones}, model_version=version)
-        np.testing.assert_array_equal(answer.as_numpy("out"), ones * expected)
+        response = check_infer(client, http, "versioned", {"in": ones}, model_version=version)
+        np.testing.assert_array_equal(response.as_numpy("out"), ones * expected)
     assert refusal(client, "versioned", [tensor("in", ones)], model_version="2")[0] == "NOT_FOUND"
 
 
@@ -174,8 +174,8 @@ def test_log_settings(client: Any) -> None:
 def test_datatypes(client: Any, http: Any, dtype: str) -> None:
     array = np.array([[0, 1], [1, 1], [1, 0]], NUMPY[dtype])
     for _ in range(2):  # the second one as it is remembered
-        answer = check_infer(client, http, f"same_{dtype}", {"in": array})
-        found = answer.as_numpy("out")
+        response = check_infer(client, http, f"same_{dtype}", {"in": array})
+        found = response.as_numpy("out")
         same(found.astype(array.dtype) if dtype == "bf16" else found, array)
 
 
@@ -202,8 +202,8 @@ def test_contents_of_a_field_for_the_datatype(raw: RawClient, dtype: str) -> Non
     )
     getattr(entry.contents, FIELDS[dtype]).extend(array.ravel().tolist())
     for _ in range(2):
-        answer = raw.infer(model_name=f"same_{dtype}", inputs=[entry])
-        assert answer.raw_output_contents == [array.tobytes()]
+        response = raw.infer(model_name=f"same_{dtype}", inputs=[entry])
+        assert response.raw_output_contents == [array.tobytes()]
 
 
 def test_extreme_values_survive(client: Any, http: Any) -> None:
@@ -228,20 +228,20 @@ def test_input_without_declared_type_takes_any(client: Any, http: Any) -> None:
 def test_all_outputs_come_where_none_is_named(client: Any, http: Any) -> None:
     arrays = dict(zip("ab", PAIR, strict=True))
     for own_id in ("mine", "", "another"):
-        answer = check_infer(client, http, "pair", arrays, request_id=own_id)
-        assert answer.get_response().id == own_id
-        np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
-        np.testing.assert_array_equal(answer.as_numpy("t"), [2, 0])
-        assert answer.as_numpy("u") is None
+        response = check_infer(client, http, "pair", arrays, request_id=own_id)
+        assert response.get_response().id == own_id
+        np.testing.assert_array_equal(response.as_numpy("s"), [2, -1])
+        np.testing.assert_array_equal(response.as_numpy("t"), [2, 0])
+        assert response.as_numpy("u") is None
 
 
 def test_named_outputs_come_in_their_order(client: Any) -> None:
     for _ in range(2):
         outputs = [triton.InferRequestedOutput("t"), triton.InferRequestedOutput("s")]
-        answer = client.infer("pair", pair(), outputs=outputs)
-        assert [found.name for found in answer.get_response().outputs] == ["t", "s"]
-        np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
-        np.testing.assert_array_equal(answer.as_numpy("t"), [2, 0])
+        response = client.infer("pair", pair(), outputs=outputs)
+        assert [found.name for found in response.get_response().outputs] == ["t", "s"]
+        np.testing.assert_array_equal(response.as_numpy("s"), [2, -1])
+        np.testing.assert_array_equal(response.as_numpy("t"), [2, 0])
 
 
 def test_inputs_in_another_order_than_the_model_has_them(client: Any) -> None:
@@ -252,8 +252,8 @@ def test_inputs_in_another_order_than_the_model_has_them(client: Any) -> None:
 
 def test_operators_names_are_taken_where_they_mean_one_tensor(client: Any) -> None:
     inputs = [tensor("left", PAIR[0]), tensor("right", PAIR[1])]
-    answer = client.infer("pair", inputs, outputs=[triton.InferRequestedOutput("second")])
-    np.testing.assert_array_equal(answer.as_numpy("second"), [2, 0])
+    response = client.infer("pair", inputs, outputs=[triton.InferRequestedOutput("second")])
+    np.testing.assert_array_equal(response.as_numpy("second"), [2, 0])
     inputs = [tensor("in", np.array([[-1, 1]], np.float32))]
     outputs = [triton.InferRequestedOutput("pnnx_output_0")]
     status, message = refusal(client, "twice", inputs, outputs=outputs)
@@ -275,14 +275,14 @@ def test_images_come_as_bytes(client: Any, http: Any, shape: tuple[int, ...]) ->
 def test_images_come_as_bytes_contents(raw: RawClient, http: Any) -> None:
     entry = service_pb2.ModelInferRequest.InferInputTensor(name="0", datatype="BYTES", shape=[2])
     entry.contents.bytes_contents.extend(IMAGES.tolist())
-    answer = raw.infer(model_name="digits", inputs=[entry])
+    response = raw.infer(model_name="digits", inputs=[entry])
     expected = http.infer("digits", [calls.tensor("0", IMAGES)]).as_numpy("31")
-    same(np.frombuffer(answer.raw_output_contents[0], np.float32).reshape(2, 10), expected)
+    same(np.frombuffer(response.raw_output_contents[0], np.float32).reshape(2, 10), expected)
 
 
 def test_classes(client: Any, http: Any) -> None:
     for _ in range(2):
-        answer = client.infer(
+        response = client.infer(
             "digits", [tensor("0", IMAGES)], outputs=[triton.InferRequestedOutput("31", class_count=3)]
         )
         expected = http.infer(
@@ -290,7 +290,7 @@ def test_classes(client: Any, http: Any) -> None:
             [calls.tensor("0", IMAGES)],
             outputs=[triton_http.InferRequestedOutput("31", class_count=3)],
         )
-        same(answer.as_numpy("31"), expected.as_numpy("31"))
+        same(response.as_numpy("31"), expected.as_numpy("31"))
 
 
 def test_async_infer(client: Any) -> None:
@@ -299,26 +299,26 @@ def test_async_infer(client: Any) -> None:
         client.async_infer(
             "pair", pair(), lambda result, error: ended.put((result, error)), request_id=str(number)
         )
-    answers = [ended.get(timeout=SOON)[0] for _ in range(4)]
-    assert sorted(answer.get_response().id for answer in answers) == ["0", "1", "2", "3"]
-    for answer in answers:
-        np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
+    responses = [ended.get(timeout=SOON)[0] for _ in range(4)]
+    assert sorted(response.get_response().id for response in responses) == ["0", "1", "2", "3"]
+    for response in responses:
+        np.testing.assert_array_equal(response.as_numpy("s"), [2, -1])
     client.async_infer("pair", pair()[:1], lambda result, error: ended.put((result, error)))
     assert "missing" in ended.get(timeout=SOON)[1].message()
 
 
 def test_trace_comes_in_the_parameters(client: Any) -> None:
     for _ in range(2):
-        answer = client.infer("pair", pair(), parameters={"trace": True}).get_response()
-        layers = json.loads(answer.parameters["trace"].string_param)["layers"]
+        response = client.infer("pair", pair(), parameters={"trace": True}).get_response()
+        layers = json.loads(response.parameters["trace"].string_param)["layers"]
         assert [layer["type"] for layer in layers if not layer["type"].startswith("pnnx.")] == ["nn.ReLU"]
         assert not client.infer("pair", pair()).get_response().parameters
         assert not client.infer("pair", pair(), parameters={"trace": False}).get_response().parameters
 
 
 def test_parameters(client: Any) -> None:
-    answer = client.infer("pair", pair(), priority=2, timeout=10_000_000, parameters={"mine": "x"})
-    np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
+    response = client.infer("pair", pair(), priority=2, timeout=10_000_000, parameters={"mine": "x"})
+    np.testing.assert_array_equal(response.as_numpy("s"), [2, -1])
     status, message = refusal(client, "pair", pair(), sequence_id=5, sequence_start=True)
     assert (status, "sequence" in message) == ("INVALID_ARGUMENT", True)
     status, message = refusal(client, "pair", pair(), parameters={"trace": 3})

@@ -44,8 +44,8 @@ SOUND = message(model_name="same_f32", inputs=[described()], raw_input_contents=
 @pytest.fixture(autouse=True)
 def goes_on(raw: RawClient) -> Any:
     yield
-    answer = service_pb2.ModelInferResponse.FromString(raw.call(SOUND))
-    assert list(answer.raw_output_contents) == [FLOATS.tobytes()]
+    response = service_pb2.ModelInferResponse.FromString(raw.call(SOUND))
+    assert list(response.raw_output_contents) == [FLOATS.tobytes()]
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ BOUNDED = pytest.mark.skipif(not is_unpacking_bounded(grpc.__version__), reason=
 @BOUNDED
 @pytest.mark.parametrize("algorithm", [grpc.Compression.Gzip, grpc.Compression.Deflate])
 def test_compressed_messages_are_unpacked(raw: RawClient, algorithm: grpc.Compression) -> None:
-    answer = service_pb2.ModelInferResponse.FromString(raw.call(SOUND, compression=algorithm))
-    assert list(answer.raw_output_contents) == [FLOATS.tobytes()]
+    response = service_pb2.ModelInferResponse.FromString(raw.call(SOUND, compression=algorithm))
+    assert list(response.raw_output_contents) == [FLOATS.tobytes()]
 
 
 @BOUNDED
@@ -243,8 +243,8 @@ def test_fields_that_nobody_knows_are_counted(raw: RawClient) -> None:
 def test_no_contents_are_no_elements(raw: RawClient, datatype: str) -> None:
     model = f"same_{datatype.lower().replace('fp', 'f')}"
     for _ in range(2):
-        answer = raw.infer(model_name=model, inputs=[described(datatype=datatype, shape=(0, 2))])
-        assert (list(answer.outputs[0].shape), list(answer.raw_output_contents)) == ([0, 2], [b""])
+        response = raw.infer(model_name=model, inputs=[described(datatype=datatype, shape=(0, 2))])
+        assert (list(response.outputs[0].shape), list(response.raw_output_contents)) == ([0, 2], [b""])
     one = message(model_name=model, inputs=[described(datatype=datatype)])
     assert raw.refusal(one)[1] == "wrong_size"
 

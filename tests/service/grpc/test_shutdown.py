@@ -11,7 +11,7 @@ from service.config.settings import Settings
 from service.grpc.messages import message_class
 from service.grpc.options import channel_options
 from tests.service.grpc.servers import INFER, blocked, grpc_address
-from tests.service.grpc.test_streaming import STREAM, Sender, response
+from tests.service.grpc.test_streaming import STREAM, Sender
 from tests.service.models import VECTOR, add_model
 from tests.service.server.blocking import BLOCKING
 from tests.service.server.process import SOON, ServerProcess, run_to_end
@@ -31,21 +31,21 @@ def test_what_has_begun_is_answered(tmp_path: Path) -> None:
         stream = channel.stream_stream(STREAM)(iter(sender), timeout=SOON)
         sender.send(blocked(2, id="streamed"))
         server.terminate()
-        assert {_Status.FromString(answer).status for answer in health} == {2}
+        assert {_Status.FromString(response).status for response in health} == {2}
         with grpc.insecure_channel(grpc_address(server)) as late:
             refused = late.unary_unary(INFER).future(blocked(3), timeout=SOON).exception()
         assert refused.code() is grpc.StatusCode.UNAVAILABLE
         server.gate.give(2)
-        answer = service_pb2.ModelInferResponse.FromString(begun.result())
-        assert np.frombuffer(answer.raw_output_contents[0], np.float32).tolist() == [1]
-        answers: list[str] = []
+        response = service_pb2.ModelInferResponse.FromString(begun.result())
+        assert np.frombuffer(response.raw_output_contents[0], np.float32).tolist() == [1]
+        responses: list[str] = []
         status = None
         try:
-            answers.extend(response(data).infer_response.id for data in stream)
+            responses.extend(response(data).infer_response.id for data in stream)
         except grpc.RpcError as error:
             status = error.code()
         sender.send(None)
-        assert (answers, status) in (
+        assert (responses, status) in (
             (["streamed"], grpc.StatusCode.UNAVAILABLE),
             ([], grpc.StatusCode.UNAVAILABLE),  # it came after the signal
         )

@@ -61,21 +61,21 @@ def response(data: Any) -> Any:
     return service_pb2.ModelStreamInferResponse.FromString(data)
 
 
-def test_answers_come_in_the_order_of_the_requests(client: Any) -> None:
-    answers: Queue[tuple[Any, Any]] = Queue()
-    client.start_stream(lambda result, error: answers.put((result, error)))
+def test_responses_come_in_the_order_of_the_requests(client: Any) -> None:
+    responses: Queue[tuple[Any, Any]] = Queue()
+    client.start_stream(lambda result, error: responses.put((result, error)))
     for number in range(30):
         arrays = PAIR[0] + np.float32(number), PAIR[1]
         inputs = [tensor(name, array) for name, array in zip("ab", arrays, strict=True)]
         client.async_stream_infer("pair", inputs, request_id=str(number))
     client.async_stream_infer("pair", inputs[:1], request_id="faulty")
     for number in range(30):
-        result, error = answers.get(timeout=SOON)
+        result, error = responses.get(timeout=SOON)
         assert error is None
         assert result.get_response().id == str(number)
         assert result.get_response().parameters["triton_final_response"].bool_param
         np.testing.assert_array_equal(result.as_numpy("s"), [2 + number, -1 + number])
-    result, error = answers.get(timeout=SOON)
+    result, error = responses.get(timeout=SOON)
     assert "missing" in str(error)
     client.stop_stream()
 
@@ -83,21 +83,21 @@ def test_answers_come_in_the_order_of_the_requests(client: Any) -> None:
 def test_errors_do_not_end_a_stream_unless_it_is_strict(raw: RawClient) -> None:
     messages = [request("same_f32", 1, "a"), b"\xff", request("same_f32", 2, "b")]
     stream = raw.channel.stream_stream(STREAM)
-    answers = [response(data) for data in stream(iter(messages), timeout=SOON)]
-    assert [bool(answer.error_message) for answer in answers] == [False, True, False]
-    assert [answer.infer_response.id for answer in answers] == ["a", "", "b"]
+    responses = [response(data) for data in stream(iter(messages), timeout=SOON)]
+    assert [bool(response.error_message) for response in responses] == [False, True, False]
+    assert [response.infer_response.id for response in responses] == ["a", "", "b"]
     with pytest.raises(grpc.RpcError) as caught:
         list(stream(iter(messages), timeout=SOON, metadata=(("triton_grpc_error", "true"),)))
     assert told(caught.value)[:2] == ("INVALID_ARGUMENT", "invalid_message")
 
 
-def test_a_stream_that_never_ends_answers_each_request_as_it_comes(raw: RawClient) -> None:
+def test_a_stream_that_never_ends_responses_each_request_as_it_comes(raw: RawClient) -> None:
     sender = Sender()
-    answers = raw.channel.stream_stream(STREAM)(iter(sender), timeout=SOON)
+    responses = raw.channel.stream_stream(STREAM)(iter(sender), timeout=SOON)
     for number in range(3):
         sender.send(request("same_f32", number, str(number)))
-        assert response(next(answers)).infer_response.id == str(number)
-    answers.cancel()
+        assert response(next(responses)).infer_response.id == str(number)
+    responses.cancel()
     sender.send(None)
 
 
@@ -105,11 +105,11 @@ def test_a_client_that_leaves_a_stream_takes_its_requests_along(
     raw: RawClient, grpc_server: ServerProcess, client: Any
 ) -> None:
     sender = Sender()
-    answers = raw.channel.stream_stream(STREAM)(iter(sender), timeout=SOON)
+    responses = raw.channel.stream_stream(STREAM)(iter(sender), timeout=SOON)
     sender.send(request("blocking", 41))
     assert grpc_server.entered.take() == 41
     before = canceled(client)
-    answers.cancel()
+    responses.cancel()
     sender.send(None)
     while canceled(client) == before:  # until the server has heard of it
         threading.Event().wait(0.01)
@@ -126,16 +126,16 @@ def canceled(client: Any) -> int:
 def test_one_client_has_so_many_streams(raw: RawClient) -> None:
     senders = [Sender() for _ in range(MOST_STREAMS)]
     streams = [raw.channel.stream_stream(STREAM)(iter(sender), timeout=SOON) for sender in senders]
-    for sender, answers in zip(senders, streams, strict=True):
+    for sender, responses in zip(senders, streams, strict=True):
         sender.send(request("same_f32", 1))
-        assert not response(next(answers)).error_message
+        assert not response(next(responses)).error_message
     with pytest.raises(grpc.RpcError) as caught:
         next(raw.channel.stream_stream(STREAM)(iter([request("same_f32", 1)]), timeout=SOON))
     assert told(caught.value)[:2] == ("RESOURCE_EXHAUSTED", "too_many_streams")
     for sender in senders:
         sender.send(None)
-    for answers in streams:
-        assert not list(answers)
+    for responses in streams:
+        assert not list(responses)
 
 
 def test_a_client_that_does_not_read_is_not_read_from(raw: RawClient) -> None:
@@ -152,8 +152,8 @@ def test_a_client_that_does_not_read_is_not_read_from(raw: RawClient) -> None:
             taken.append(number)
             yield large
 
-    answers = raw.channel.stream_stream(STREAM)(messages(), timeout=SOON)
-    assert not response(next(answers)).error_message  # the only one that is read
+    responses = raw.channel.stream_stream(STREAM)(messages(), timeout=SOON)
+    assert not response(next(responses)).error_message  # the only one that is read
     assert raw.call(request("same_f32", 1))  # others are answered meanwhile
-    answers.cancel()
+    responses.cancel()
     assert len(taken) < 400

@@ -165,17 +165,17 @@ def test_keys_come_in_either_header(headers: list[tuple[bytes, bytes]], keys: li
     assert credentials(headers) == keys
 
 
-async def test_answers_tell_what_is_missing(visitor: AsyncClient) -> None:
-    answer = await visitor.get("/models", headers={"X-Request-ID": "r1"})
-    assert (answer.status_code, answer.json()["code"]) == (401, "key_needed")
-    assert list(answer.json()) == ["error", "code", "details"]
-    assert answer.headers["www-authenticate"] == 'Bearer realm="kuiper"'
-    assert answer.headers["x-request-id"] == "r1"
-    answer = await visitor.get("/models", headers=bearer("guessed-secret"))
-    assert (answer.status_code, answer.json()["code"]) == (401, "unknown_key")
-    assert answer.headers["www-authenticate"] == 'Bearer realm="kuiper", error="invalid_token"'
-    answer = await visitor.post("/v2/logging", headers=bearer(API))
-    assert (answer.status_code, answer.json()["code"]) == (403, "admin_key_needed")
+async def test_responses_tell_what_is_missing(visitor: AsyncClient) -> None:
+    response = await visitor.get("/models", headers={"X-Request-ID": "r1"})
+    assert (response.status_code, response.json()["code"]) == (401, "key_needed")
+    assert list(response.json()) == ["error", "code", "details"]
+    assert response.headers["www-authenticate"] == 'Bearer realm="kuiper"'
+    assert response.headers["x-request-id"] == "r1"
+    response = await visitor.get("/models", headers=bearer("guessed-secret"))
+    assert (response.status_code, response.json()["code"]) == (401, "unknown_key")
+    assert response.headers["www-authenticate"] == 'Bearer realm="kuiper", error="invalid_token"'
+    response = await visitor.post("/v2/logging", headers=bearer(API))
+    assert (response.status_code, response.json()["code"]) == (403, "admin_key_needed")
     assert (await visitor.get("/models", headers=bearer(API))).status_code == 200
     assert (await visitor.get("/models", headers={"X-API-Key": API})).status_code == 200
 
@@ -183,9 +183,9 @@ async def test_answers_tell_what_is_missing(visitor: AsyncClient) -> None:
 async def test_admin_calls_without_admin_keys_say_why(models: Path) -> None:
     app = create_app(Settings(models=models, api_keys=SecretStr(API)))
     async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
-        answer = await client.post("/v2/logging", headers=bearer(API))
-    assert (answer.status_code, answer.json()["code"]) == (403, "admin_disabled")
-    assert "admin_keys" in answer.json()["error"]
+        response = await client.post("/v2/logging", headers=bearer(API))
+    assert (response.status_code, response.json()["code"]) == (403, "admin_disabled")
+    assert "admin_keys" in response.json()["error"]
 
 
 async def test_paths_that_do_not_exist_are_not_told_of(visitor: AsyncClient) -> None:
@@ -217,8 +217,8 @@ async def test_keys_are_never_shown(
     with caplog.at_level(logging.DEBUG):
         for key in (API, ADMIN, "guessed-secret"):
             for path in ("/models", "/infer", "/metrics", "/nowhere", "/v2/logging"):
-                answer = await visitor.request("POST", path, headers=bearer(key))
-                seen += [answer.text, str(answer.headers)]
+                response = await visitor.request("POST", path, headers=bearer(key))
+                seen += [response.text, str(response.headers)]
     seen.append(caplog.text + str([record.__dict__ for record in caplog.records]))
     for text in seen:
         assert not re.search("0123456789abcdef|guessed-secret", text)
@@ -238,12 +238,12 @@ async def test_preflight_needs_no_key(visitor: AsyncClient) -> None:
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,x-api-key,content-type",
     }
-    answer = await visitor.options("/infer", headers=asks)
-    assert answer.status_code == 200
-    assert answer.headers["access-control-allow-origin"] == "https://a.example"
-    assert "POST" in answer.headers["access-control-allow-methods"]
-    assert "authorization" in answer.headers["access-control-allow-headers"]
-    assert "x-request-id" in answer.headers
+    response = await visitor.options("/infer", headers=asks)
+    assert response.status_code == 200
+    assert response.headers["access-control-allow-origin"] == "https://a.example"
+    assert "POST" in response.headers["access-control-allow-methods"]
+    assert "authorization" in response.headers["access-control-allow-headers"]
+    assert "x-request-id" in response.headers
     refused = await visitor.options("/infer", headers=asks | {"Origin": "https://b.example"})
     assert (refused.status_code, refused.json()["code"]) == (400, "cors_refused")
     assert refused.json()["error"] == "Disallowed CORS origin"
@@ -255,7 +255,7 @@ async def test_preflight_needs_no_key(visitor: AsyncClient) -> None:
     assert "Origin" in wrong_method.headers["vary"]
 
 
-async def test_pages_of_an_allowed_origin_can_read_answers_and_errors(keyed_settings: Settings) -> None:
+async def test_pages_of_an_allowed_origin_can_read_responses_and_errors(keyed_settings: Settings) -> None:
     origin = {"Origin": "https://a.example"}
     async with running(keyed_settings) as app, client_of(app) as client:
 
@@ -263,22 +263,22 @@ async def test_pages_of_an_allowed_origin_can_read_answers_and_errors(keyed_sett
         async def fail() -> None:
             raise ZeroDivisionError
 
-        answers = [
+        responses = [
             await client.get("/models", headers=origin | bearer(API)),
             await client.get("/models", headers=origin),
             await client.get("/fault", headers=origin | bearer(API)),
         ]
         services_of(app).lifecycle.drain()
-        answers.append(await client.get("/models", headers=origin | bearer(API)))
+        responses.append(await client.get("/models", headers=origin | bearer(API)))
         other = await client.get("/models", headers={"Origin": "https://b.example"} | bearer(API))
-    assert [answer.status_code for answer in answers] == [200, 401, 500, 503]
-    for answer in answers:
-        assert answer.headers["access-control-allow-origin"] == "https://a.example"
-        assert "X-Request-ID" in answer.headers["access-control-expose-headers"]
-        assert "x-request-id" in answer.headers
+    assert [response.status_code for response in responses] == [200, 401, 500, 503]
+    for response in responses:
+        assert response.headers["access-control-allow-origin"] == "https://a.example"
+        assert "X-Request-ID" in response.headers["access-control-expose-headers"]
+        assert "x-request-id" in response.headers
     assert "access-control-allow-origin" not in other.headers
 
 
 async def test_pages_of_other_origins_are_not_answered_by_default(client: AsyncClient) -> None:
-    answer = await client.get("/models", headers={"Origin": "https://a.example"})
-    assert not [name for name in answer.headers if name.startswith("access-control")]
+    response = await client.get("/models", headers={"Origin": "https://a.example"})
+    assert not [name for name in response.headers if name.startswith("access-control")]

@@ -13,10 +13,10 @@ from service.errors import ServiceError
 pytestmark = pytest.mark.anyio
 
 
-def check_shape(answer: Response, status: int, code: str) -> dict[str, object]:
-    body = answer.json()
-    assert answer.status_code == status, body
-    assert answer.headers["content-type"] == "application/json"
+def check_shape(response: Response, status: int, code: str) -> dict[str, object]:
+    body = response.json()
+    assert response.status_code == status, body
+    assert response.headers["content-type"] == "application/json"
     assert list(body) == ["error", "code", "details"]
     assert body["code"] == code
     assert isinstance(body["error"], str)
@@ -39,9 +39,9 @@ async def test_unknown_path(client: AsyncClient) -> None:
 
 @pytest.mark.parametrize("path", ["/health", "/healthz", "/ready", "/Health/", "/health/live"])
 async def test_probes_of_other_servers(client: AsyncClient, path: str) -> None:
-    answer = await client.get(path)
-    check_shape(answer, 404, "not_found")
-    assert answer.json()["error"].endswith("; the probes are GET /livez and GET /readyz")
+    response = await client.get(path)
+    check_shape(response, 404, "not_found")
+    assert response.json()["error"].endswith("; the probes are GET /livez and GET /readyz")
 
 
 async def test_trailing_slash_is_another_path(client: AsyncClient) -> None:
@@ -53,10 +53,10 @@ async def test_trailing_slash_is_another_path(client: AsyncClient) -> None:
     [("GET", "/infer", "POST"), ("POST", "/models", "GET"), ("DELETE", "/models/vector", "GET")],
 )
 async def test_wrong_method(client: AsyncClient, method: str, path: str, allowed: str) -> None:
-    answer = await client.request(method, path)
-    details = check_shape(answer, 405, "method_not_allowed")
+    response = await client.request(method, path)
+    details = check_shape(response, 405, "method_not_allowed")
     assert details == {"path": path, "allowed": [allowed]}
-    assert answer.headers["allow"] == allowed
+    assert response.headers["allow"] == allowed
 
 
 async def test_parameter_that_fastapi_refuses(client: AsyncClient) -> None:
@@ -75,16 +75,16 @@ async def test_parameter_that_fastapi_refuses(client: AsyncClient) -> None:
 
 async def test_error_of_the_service(fresh_app: FastAPI, fresh_client: AsyncClient) -> None:
     raising(fresh_app, lambda: ServiceError(409, "taken", "no", {"n": float("nan")}, {"X-Why": "because"}))
-    answer = await fresh_client.get("/raise")
-    assert check_shape(answer, 409, "taken") == {"n": None}
-    assert answer.headers["x-why"] == "because"
+    response = await fresh_client.get("/raise")
+    assert check_shape(response, 409, "taken") == {"n": None}
+    assert response.headers["x-why"] == "because"
 
 
 async def test_http_exception_of_any_status(fresh_app: FastAPI, fresh_client: AsyncClient) -> None:
     raising(fresh_app, lambda: HTTPException(418, "no coffee"))
-    answer = await fresh_client.get("/raise")
-    check_shape(answer, 418, "http_418")
-    assert answer.json()["error"] == "no coffee"
+    response = await fresh_client.get("/raise")
+    check_shape(response, 418, "http_418")
+    assert response.json()["error"] == "no coffee"
 
 
 def out_of_memory() -> LayerError:
@@ -106,14 +106,14 @@ async def test_engine_error(
     fresh_app: FastAPI, fresh_client: AsyncClient, make: Callable[[], Exception], status: int, code: str
 ) -> None:
     raising(fresh_app, make)
-    answer = await fresh_client.get("/raise")
-    check_shape(answer, status, code)
-    assert answer.json()["error"] == (str(make()) or "the server has too little memory for the request")
-    assert answer.headers.get("Retry-After") == ("1" if status == 503 else None)
+    response = await fresh_client.get("/raise")
+    check_shape(response, status, code)
+    assert response.json()["error"] == (str(make()) or "the server has too little memory for the request")
+    assert response.headers.get("Retry-After") == ("1" if status == 503 else None)
 
 
 async def test_anything_else_is_a_fault_of_the_server(fresh_app: FastAPI, fresh_client: AsyncClient) -> None:
     fresh_app.add_exception_handler(KeyError, fresh_app.exception_handlers[ServiceError])
     raising(fresh_app, lambda: KeyError("secret"))
-    answer = await fresh_client.get("/raise", headers={"X-Request-ID": "r1"})
-    assert check_shape(answer, 500, "internal_error") == {"request_id": "r1"}
+    response = await fresh_client.get("/raise", headers={"X-Request-ID": "r1"})
+    assert check_shape(response, 500, "internal_error") == {"request_id": "r1"}

@@ -26,18 +26,18 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_head_is_answered_as_get_without_the_body(client: AsyncClient, path: str) -> None:
-    answer, whole = await client.head(path), await client.get(path)
-    assert answer.status_code == whole.status_code == 200
-    assert answer.content == b""
-    assert answer.headers["content-type"] == whole.headers["content-type"]
+    response, whole = await client.head(path), await client.get(path)
+    assert response.status_code == whole.status_code == 200
+    assert response.content == b""
+    assert response.headers["content-type"] == whole.headers["content-type"]
     if path not in ("/metrics", "/"):  # the one counts, the other lists what may change
-        assert answer.headers.get("content-length") == whole.headers.get("content-length")
+        assert response.headers.get("content-length") == whole.headers.get("content-length")
 
 
 async def test_errors_are_those_of_get(client: AsyncClient) -> None:
     for path, status in (("/nowhere", 404), ("/models/none", 404), ("/infer", 405)):
-        answer = await client.head(path)
-        assert (answer.status_code, answer.content) == (status, b"")
+        response = await client.head(path)
+        assert (response.status_code, response.content) == (status, b"")
 
 
 async def test_metrics_count_head_by_its_name_and_route(fresh_client: AsyncClient) -> None:

@@ -121,7 +121,7 @@ async def test_pages_of_listed_origins_go_on_and_others_are_told_why(models: Pat
         AsyncClient(transport=ASGITransport(app), base_url=OWN) as client,
     ):
         for origin, status in ((LISTED, 200), (OWN, 200), (EVIL, 403)):
-            answer = await client.post("/infer?model=vector", json=question, headers={"Origin": origin})
-            assert answer.status_code == status
-            assert answer.headers["x-request-id"]
-        assert answer.json()["code"] == "origin_refused"
+            response = await client.post("/infer?model=vector", json=question, headers={"Origin": origin})
+            assert response.status_code == status
+            assert response.headers["x-request-id"]
+        assert response.json()["code"] == "origin_refused"

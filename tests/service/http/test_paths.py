@@ -25,16 +25,16 @@ async def test_every_path_of_the_tables_is_answered(client: AsyncClient, path: s
 )
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 async def test_models_are_run_by_post_alone(client: AsyncClient, path: str, method: str) -> None:
-    answer = await client.request(method, path)
-    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
-    assert answer.json()["details"]["allowed"] == ["POST"]
-    assert answer.headers["allow"] == "POST"
+    response = await client.request(method, path)
+    assert (response.status_code, response.json()["code"]) == (405, "method_not_allowed")
+    assert response.json()["details"]["allowed"] == ["POST"]
+    assert response.headers["allow"] == "POST"
 
 
 @pytest.mark.parametrize("path", sorted(POLLED_PATHS))
 async def test_what_is_polled_takes_no_other_method(client: AsyncClient, path: str) -> None:
-    answer = await client.post(path)
-    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    response = await client.post(path)
+    assert (response.status_code, response.headers["allow"]) == (405, "GET")
     head = await client.head(path)
     assert (head.status_code, head.content) == (200, b"")
 

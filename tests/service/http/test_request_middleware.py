@@ -20,8 +20,8 @@ def access_fields(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
 
 
 async def test_id_of_the_client_comes_back(client: AsyncClient) -> None:
-    answer = await client.get("/livez", headers={"X-Request-ID": "mine"})
-    assert answer.headers["x-request-id"] == "mine"
+    response = await client.get("/livez", headers={"X-Request-ID": "mine"})
+    assert response.headers["x-request-id"] == "mine"
 
 
 async def test_id_is_made_where_the_client_has_none(client: AsyncClient) -> None:
@@ -59,18 +59,18 @@ async def test_fault_is_logged_and_not_shown(
     async def fail() -> None:
         raise ZeroDivisionError("secret")
 
-    answer = await fresh_client.get("/fault", headers={"X-Request-ID": "r9"})
-    assert answer.status_code == 500
-    assert answer.headers["x-request-id"] == "r9"
-    assert answer.json()["code"] == "internal_error"
-    assert answer.json()["details"] == {"request_id": "r9"}
-    assert "secret" not in answer.text
+    response = await fresh_client.get("/fault", headers={"X-Request-ID": "r9"})
+    assert response.status_code == 500
+    assert response.headers["x-request-id"] == "r9"
+    assert response.json()["code"] == "internal_error"
+    assert response.json()["details"] == {"request_id": "r9"}
+    assert "secret" not in response.text
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert record.exc_info is not None
     assert "secret" in str(record.exc_info[1])
 
 
-async def test_fault_in_the_middle_of_an_answer_cuts_it_off(
+async def test_fault_in_the_middle_of_an_response_cuts_it_off(
     fresh_app: FastAPI, fresh_client: AsyncClient
 ) -> None:
     def broken() -> Iterator[bytes]:
@@ -78,7 +78,7 @@ async def test_fault_in_the_middle_of_an_answer_cuts_it_off(
         raise ZeroDivisionError("secret")
 
     @fresh_app.get("/half")
-    async def answer_half() -> StreamingResponse:
+    async def response_half() -> StreamingResponse:
         return StreamingResponse(broken())
 
     with pytest.raises(ZeroDivisionError):
@@ -98,19 +98,19 @@ async def test_client_that_left_gets_a_status_of_its_own_in_the_log(
     assert services_of(fresh_app).lifecycle.accepted == 0
 
 
-async def test_while_draining_only_health_and_metrics_answer(
+async def test_while_draining_only_health_and_metrics_response(
     fresh_app: FastAPI, fresh_client: AsyncClient
 ) -> None:
     services_of(fresh_app).lifecycle.drain()
     for path in ("/livez", "/metrics"):
         assert (await fresh_client.get(path)).status_code == 200
     for path in ("/readyz", "/models", "/nowhere"):
-        answer = await fresh_client.get(path)
-        assert answer.status_code == 503
-        assert answer.json()["code"] == "shutting_down"
-        assert answer.headers["connection"] == "close"
-        assert answer.headers["retry-after"] == "1"
-        assert "x-request-id" in answer.headers
+        response = await fresh_client.get(path)
+        assert response.status_code == 503
+        assert response.json()["code"] == "shutting_down"
+        assert response.headers["connection"] == "close"
+        assert response.headers["retry-after"] == "1"
+        assert "x-request-id" in response.headers
 
 
 async def test_requests_count_as_accepted_but_health_does_not(

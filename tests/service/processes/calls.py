@@ -34,9 +34,9 @@ def message(values: Any = ROW, model: str = "vector") -> bytes:
     return written
 
 
-def values_of(answer: bytes) -> list[float]:
+def values_of(response: bytes) -> list[float]:
     """Return the numbers of the only output."""
-    (output,) = service_pb2.ModelInferResponse.FromString(answer).raw_output_contents
+    (output,) = service_pb2.ModelInferResponse.FromString(response).raw_output_contents
     return [float(value) for value in np.frombuffer(output, np.float32)]
 
 
@@ -56,12 +56,12 @@ class Caller:
     """What a client saw.
 
     Attributes:
-        answers: how many calls were answered.
+        responses: how many calls were answered.
         errors: how many were not, by status code, error code and sentence; a connection is counted once.
         longest: seconds of its slowest call.
     """
 
-    answers: int = 0
+    responses: int = 0
     errors: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     longest: float = 0.0
 
@@ -83,7 +83,7 @@ class Callers(ClientThreads):
     @property
     def answered(self) -> int:
         """How many calls were answered."""
-        return sum(caller.answers for caller in self.callers)
+        return sum(caller.responses for caller in self.callers)
 
     @property
     def errors(self) -> Counter[tuple[str, str, str]]:
@@ -91,12 +91,12 @@ class Callers(ClientThreads):
         return sum((caller.errors for caller in self.callers), Counter())
 
     def until_answered(self, count: int) -> None:
-        """Return when each client has got so many answers more."""
-        wanted = [caller.answers + count for caller in self.callers]
+        """Return when each client has got so many responses more."""
+        wanted = [caller.responses + count for caller in self.callers]
         with self._counted:
             assert self._counted.wait_for(
                 lambda: all(
-                    caller.answers >= least for caller, least in zip(self.callers, wanted, strict=True)
+                    caller.responses >= least for caller, least in zip(self.callers, wanted, strict=True)
                 ),
                 SOON,
             ), self.callers
@@ -115,7 +115,7 @@ class Callers(ClientThreads):
             try:
                 assert values_of(call(data, timeout=SOON)) == [1, 0, 3]
                 with self._counted:
-                    caller.answers += 1
+                    caller.responses += 1
                     self._counted.notify_all()
             except grpc.RpcError as error:
                 caller.errors[told(error)] += 1

@@ -12,7 +12,7 @@ from tests.service.server.client_threads import ClientThreads
 from tests.service.server.process import SOON
 
 BODY = b'{"inputs": [{"data": [[1, -2, 3]]}]}'
-ANSWER = b"[[1"
+RESPONSE = b"[[1"
 
 
 @dataclass
@@ -20,13 +20,13 @@ class Told:
     """What a client saw.
 
     Attributes:
-        answers: how many answers there were of each status.
+        responses: how many responses there were of each status.
         broken: on which of its connections it got none, and why; a connection is counted once.
         longest: seconds of its slowest request.
         asked: requests that it has sent.
     """
 
-    answers: Counter[int] = field(default_factory=Counter)
+    responses: Counter[int] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
     longest: float = 0.0
     asked: int = 0
@@ -57,9 +57,9 @@ class Load(ClientThreads):
         super().__init__(clients)
 
     @property
-    def answers(self) -> Counter[int]:
-        """How many answers there were of each status."""
-        return sum((told.answers for told in self.told), Counter())
+    def responses(self) -> Counter[int]:
+        """How many responses there were of each status."""
+        return sum((told.responses for told in self.told), Counter())
 
     @property
     def broken(self) -> list[str]:
@@ -67,12 +67,12 @@ class Load(ClientThreads):
         return [reason for told in self.told for reason in told.broken]
 
     def until_answered(self, count: int) -> None:
-        """Return when each client has got so many answers more."""
-        wanted = [told.answers.total() + count for told in self.told]
+        """Return when each client has got so many responses more."""
+        wanted = [told.responses.total() + count for told in self.told]
         with self._counted:
             assert self._counted.wait_for(
                 lambda: all(
-                    told.answers.total() >= least for told, least in zip(self.told, wanted, strict=True)
+                    told.responses.total() >= least for told, least in zip(self.told, wanted, strict=True)
                 ),
                 SOON,
             ), self.told
@@ -91,11 +91,11 @@ class Load(ClientThreads):
             try:
                 told.asked += 1
                 connection.request("POST", self._path, BODY, {"Content-Type": "application/json"})
-                answer = connection.getresponse()
-                body = answer.read()
-                assert answer.status != 200 or ANSWER in body, body
+                response = connection.getresponse()
+                body = response.read()
+                assert response.status != 200 or RESPONSE in body, body
                 with self._counted:
-                    told.answers[answer.status] += 1
+                    told.responses[response.status] += 1
                     self._counted.notify_all()
             except (OSError, http.client.HTTPException) as error:
                 told.broken.append(repr(error))

@@ -189,8 +189,8 @@ def test_large_messages_come_whole(models: Path) -> None:
         start(models, "--grpc-port", "0") as server,
         grpc.insecure_channel(grpc_address(server), options=options) as channel,
     ):
-        answer = channel.unary_unary(INFER)(message(rows), timeout=SOON)
-    (output,) = service_pb2.ModelInferResponse.FromString(answer).raw_output_contents
+        response = channel.unary_unary(INFER)(message(rows), timeout=SOON)
+    (output,) = service_pb2.ModelInferResponse.FromString(response).raw_output_contents
     assert output == np.maximum(rows, 0).tobytes()
 
 

@@ -44,5 +44,5 @@ def test_restart_takes_a_new_certificate_and_fails_nothing(tmp_path: Path) -> No
             server.process.send_signal(signal.SIGHUP)
             server.wait_for_line(RESTARTED)
             load.until_answered(20)
-        assert (load.answers, load.broken) == ({200: load.answers.total()}, [])
+        assert (load.responses, load.broken) == ({200: load.responses.total()}, [])
         assert ssl.get_server_certificate(at).split() == new.split()

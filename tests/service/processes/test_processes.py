@@ -76,8 +76,8 @@ def until_started(server: ServerProcess, number: int, before: int) -> int:
 def test_counters_of_all_processes_are_added_up(server: ServerProcess) -> None:
     with Load(server.url, clients=8) as load:
         load.until_answered(20)
-    assert load.answers == {200: load.answers.total()}
-    total = load.answers.total()
+    assert load.responses == {200: load.responses.total()}
+    total = load.responses.total()
     until = monotonic() + SOON
     while http_counts(found := samples(server)) != [total]:  # the last ones are sent before they are counted
         assert monotonic() < until, found
@@ -104,7 +104,7 @@ def test_signal_that_restarts_may_reach_all_processes(server: ServerProcess) -> 
         server.process.send_signal(signal.SIGHUP)
         server.wait_for_line(RESTARTED)
         load.until_answered(10)
-    assert load.answers == {200: load.answers.total()}
+    assert load.responses == {200: load.responses.total()}
     assert "SIGHUP" not in "".join(line for line in server.lines if "ERROR" in line)
 
 
@@ -117,8 +117,8 @@ def test_killed_process_takes_only_its_own_connections(server: ServerProcess) ->
         restart = monotonic() - killed
         load.until_answered(20)
         new = samples(server)
-    total = load.answers.total()
-    assert load.answers == {200: total}
+    total = load.responses.total()
+    assert load.responses == {200: total}
     assert all(len(told.broken) <= 1 for told in load.told), (
         "a client was cut off on a connection to another process"
     )
@@ -138,8 +138,8 @@ def test_rolling_restart_fails_nothing(server: ServerProcess) -> None:
         server.process.send_signal(signal.SIGHUP)
         server.wait_for_line(RESTARTED)
         load.until_answered(20)
-    total = load.answers.total()
-    assert (load.answers, load.broken) == ({200: total}, [])
+    total = load.responses.total()
+    assert (load.responses, load.broken) == ({200: total}, [])
     assert not set(children(server).values()) & set(before.values())
     assert answered(server) == total
 
@@ -172,9 +172,9 @@ def test_server_that_cannot_start_says_why_once_and_ends(tmp_path: Path) -> None
 
 
 def test_trace_of_another_process_is_not_found_in_words(server: ServerProcess) -> None:
-    answer = httpx.get(f"{server.url}/traces/nowhere", timeout=SOON)
-    assert answer.status_code == 404
-    assert "another process of the server may hold the trace" in answer.json()["error"]
+    response = httpx.get(f"{server.url}/traces/nowhere", timeout=SOON)
+    assert response.status_code == 404
+    assert "another process of the server may hold the trace" in response.json()["error"]
     url = f"{server.url}/infer?model=vector&trace=stats"
     body, headers = {"inputs": [{"data": [[1, 2, 3]]}]}, {"X-Request-ID": "mine"}
     with httpx.Client(timeout=SOON) as client:  # of one connection, and so of one process

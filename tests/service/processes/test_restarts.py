@@ -46,7 +46,7 @@ def test_process_that_is_killed_while_it_is_replaced_gets_one_successor(server: 
         third = children(server)
     assert len(third) == 2
     assert not set(third.values()) & set(second.values())
-    assert load.answers == {200: load.answers.total()}
+    assert load.responses == {200: load.responses.total()}
     assert all(len(told.broken) <= 1 for told in load.told)
 
 
@@ -115,7 +115,7 @@ def test_service_manager_that_signals_all_processes_ends_no_drain(gated: ServerP
     pipe = close(gate)
     body = {"inputs": [{"data": [[1, -2, 3]]}]}
     with ThreadPoolExecutor() as threads:
-        answer = threads.submit(httpx.post, f"{gated.url}/infer", json=body, timeout=SOON)
+        response = threads.submit(httpx.post, f"{gated.url}/infer", json=body, timeout=SOON)
         until_entered(pipe)
         gated.terminate()
         gated.wait_for_line(re.compile("draining: 1 requests"))
@@ -129,7 +129,7 @@ def test_service_manager_that_signals_all_processes_ends_no_drain(gated: ServerP
         while monotonic() < seen:
             assert httpx.get(f"{gated.url}/readyz", timeout=SOON).status_code == 503
         (gate / "gate").write_bytes(b"")
-        assert answer.result().status_code == 200
+        assert response.result().status_code == 200
     assert gated.exit_code() == 0
 
 
@@ -137,12 +137,12 @@ def test_second_signal_ends_the_drain_of_all(gated: ServerProcess, gate: Path) -
     pipe = close(gate)
     body = {"inputs": [{"data": [[1, -2, 3]]}]}
     with ThreadPoolExecutor() as threads:
-        answer = threads.submit(httpx.post, f"{gated.url}/infer", json=body, timeout=SOON)
+        response = threads.submit(httpx.post, f"{gated.url}/infer", json=body, timeout=SOON)
         until_entered(pipe)
         gated.terminate()
         gated.wait_for_line(re.compile("draining: 1 requests"))
         gated.terminate()
-        assert answer.result().status_code == 503
+        assert response.result().status_code == 503
         (gate / "gate").write_bytes(b"")
     assert gated.exit_code() == 0
 

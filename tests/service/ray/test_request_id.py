@@ -1,4 +1,4 @@
-"""The header of an answer that names its request."""
+"""The header of a response that names its request."""
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send

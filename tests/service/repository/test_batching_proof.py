@@ -130,7 +130,7 @@ def test_rows_that_are_not() -> None:
     check_each(cases, check)
 
 
-def test_every_row_may_have_another_answer_each_time() -> None:
+def test_every_row_may_have_another_response_each_time() -> None:
     generator = np.random.default_rng(0)
     assert "depends" in str(obstacle(lambda x: x * generator.standard_normal(x.shape)))
 

@@ -64,10 +64,10 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-async def answer_of(client: AsyncClient) -> float:
-    answer = await client.post("/infer?model=m", json=BODY)
-    assert answer.status_code == 200, answer.text
-    value: float = answer.json()["outputs"][0]["data"][0]
+async def response_of(client: AsyncClient) -> float:
+    response = await client.post("/infer?model=m", json=BODY)
+    assert response.status_code == 200, response.text
+    value: float = response.json()["outputs"][0]["data"][0]
     return value
 
 
@@ -103,14 +103,14 @@ async def test_requests_notice_nothing_of_reloads(
     async def ask() -> list[float]:
         values = []
         while not over.is_set():
-            values.append(await answer_of(fresh_client))
+            values.append(await response_of(fresh_client))
         return values
 
     asking = [asyncio.create_task(ask()) for _ in range(4)]
     for round_ in range(20):
         write_scale(tmp_path, 2 + round_ % 2)
         await asyncio.to_thread(repository.load, "m")
-        assert await answer_of(fresh_client) == 3 * (2 + round_ % 2)
+        assert await response_of(fresh_client) == 3 * (2 + round_ % 2)
     over.set()
     values = [value for values in await asyncio.gather(*asking) for value in values]
     assert set(values) == {6, 9}
@@ -124,7 +124,7 @@ async def test_reloads_leave_no_memory_and_no_thread_behind(
     async def reload(times: int) -> None:
         for _ in range(times):
             await loop.run_in_executor(loader, repository.load, "m")
-            await answer_of(fresh_client)
+            await response_of(fresh_client)
 
     await reload(40)
     before, threads = resident_bytes(), {*threading.enumerate()}
@@ -138,12 +138,12 @@ async def test_reloads_leave_no_memory_and_no_thread_behind(
 async def test_retired_model_is_freed_when_nobody_runs_it(
     fresh_client: AsyncClient, repository: ModelRepository
 ) -> None:
-    await answer_of(fresh_client)
+    await response_of(fresh_client)
     freed = Freed(repository)
     await asyncio.to_thread(repository.load, "m")
     assert await freed.soon() == [True] * 3
     freed = Freed(repository)
-    await answer_of(fresh_client)
+    await response_of(fresh_client)
     await asyncio.to_thread(repository.unload, "m")
     assert await freed.soon() == [True] * 3
 
@@ -163,12 +163,12 @@ async def test_retired_model_is_freed_when_its_last_run_ends(
     freed = Freed(repository)
     with monkeypatch.context() as patch:
         patch.setattr(RuntimeGraph, "run", held_up)
-        asking = asyncio.create_task(answer_of(fresh_client))
+        asking = asyncio.create_task(response_of(fresh_client))
         assert await asyncio.to_thread(running.wait, SOON)
         patch.setattr(RuntimeGraph, "run", run)
         write_scale(tmp_path, 5)
         await asyncio.to_thread(repository.load, "m")
-        assert await answer_of(fresh_client) == 15
+        assert await response_of(fresh_client) == 15
         assert freed.now() == [False] * 3
         go_on.set()
     assert await asking == 6
@@ -182,10 +182,10 @@ async def test_file_written_over_in_place_changes_nothing_until_it_is_loaded(
     content = path.read_bytes()
     for damage in (b"", b"\xff" * len(content)):
         path.write_bytes(damage)
-        assert await answer_of(fresh_client) == 6
+        assert await response_of(fresh_client) == 6
         with pytest.raises(Exception, match="m' cannot be loaded: m/model.bin"):
             await asyncio.to_thread(repository.load, "m")
-        assert await answer_of(fresh_client) == 6
+        assert await response_of(fresh_client) == 6
 
 
 async def test_examples_of_the_api_follow_what_is_served(

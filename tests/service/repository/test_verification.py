@@ -51,7 +51,7 @@ async def serve(root: Path, **settings: Any) -> dict[str, Any]:
         app.router.lifespan_context(app),
         AsyncClient(transport=ASGITransport(app), base_url="http://test") as client,
     ):
-        answer = (await client.post("/infer", json=BODY)).json()
+        response = (await client.post("/infer", json=BODY)).json()
         metrics = (await client.get("/metrics")).text
         refused = [
             sample.value
@@ -60,22 +60,22 @@ async def serve(root: Path, **settings: Any) -> dict[str, Any]:
             if sample.name == "kuiper_program_refused_total"
         ]
         model = (await client.get("/models/m")).json()
-    return {"answer": answer, "model": model, "refused": refused}
+    return {"response": response, "model": model, "refused": refused}
 
 
 async def test_sound_programs_are_checked_and_used(tmp_path: Path) -> None:
     seen = await serve(tmp_path)
     assert seen["model"]["verification"] == {"checked": 1} | NONE
     assert seen["refused"] == [0]
-    assert seen["answer"]["trace"]["layers"][1]["backend"] == "native"
+    assert seen["response"]["trace"]["layers"][1]["backend"] == "native"
 
 
 @pytest.mark.plants_a_mistake
 @pytest.mark.usefixtures("wrong_kernels")
-async def test_wrong_program_is_told_and_numpy_answers(tmp_path: Path, log: StringIO) -> None:
+async def test_wrong_program_is_told_and_numpy_responses(tmp_path: Path, log: StringIO) -> None:
     seen = await serve(tmp_path)
-    assert seen["answer"]["outputs"][0]["data"] == [[1, 0, 3]]
-    assert seen["answer"]["trace"]["layers"][1]["backend"] == "numpy"
+    assert seen["response"]["outputs"][0]["data"] == [[1, 0, 3]]
+    assert seen["response"]["trace"]["layers"][1]["backend"] == "numpy"
     assert seen["refused"] == [1]
     (refusal,) = seen["model"]["verification"]["refused"]
     assert (refusal["inputs"], refusal["operator"], refusal["type"]) == ([[1, 3]], "relu", "nn.ReLU")

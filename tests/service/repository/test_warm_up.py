@@ -148,8 +148,8 @@ async def test_first_request_compiles_nothing(tmp_path: Path, compiled: list[Pla
         picture = io.BytesIO()
         Image.new("RGB", (30, 30)).save(picture, "PNG")
         headers = {"Content-Type": "image/png"}
-        answer = await client.post("/infer", content=picture.getvalue(), headers=headers)
-        assert answer.status_code == 200, answer.text
+        response = await client.post("/infer", content=picture.getvalue(), headers=headers)
+        assert response.status_code == 200, response.text
         tensor = {"inputs": [{"shape": [2, 3, 16, 16], "dtype": "float32", "data": [0] * 1536}]}
         assert (await client.post("/infer", json=tensor)).status_code == 200
         model = app.state.services.repository.find("m")

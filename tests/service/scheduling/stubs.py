@@ -190,7 +190,7 @@ def call_of(
 
 
 async def stay() -> Message:
-    """Channel of a client that waits for its answer."""
+    """Channel of a client that waits for its response."""
     await asyncio.Event().wait()
     raise AssertionError
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 async def test_others_are_answered_when_one_answer_cannot_be_delivered(
     start: Start, graph: StubGraph, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(answer: object, error: object) -> None:
+    def refuse(response: object, error: object) -> None:
         raise ZeroDivisionError("not taken")
 
     scheduler, model = start(), model_of(graph, batch_size=4)
@@ -57,10 +57,10 @@ async def test_call_that_cannot_be_decoded_fails_alone(
         scheduler, call_of(model, rows(1)), call_of(model, rows(), decode=fail), call_of(model, rows(2))
     )
     graph.open.set()
-    answers = await asyncio.gather(first, *tasks, return_exceptions=True)
-    assert answers[1] == [2]
-    assert isinstance(answers[2], ServiceError)
-    assert answers[3] == [4]
+    responses = await asyncio.gather(first, *tasks, return_exceptions=True)
+    assert responses[1] == [2]
+    assert isinstance(responses[2], ServiceError)
+    assert responses[3] == [4]
     assert graph.firsts[1:] == [[1, 2]]
     assert {record.status for record in records} == {CallStatus.SUCCESS, CallStatus.OTHER}
 
@@ -70,9 +70,9 @@ async def test_call_that_does_not_run_fails_alone(start: Start, graph: StubGraph
     first = await blocked(scheduler, graph, model)
     tasks = await queue(scheduler, *(call_of(model, rows(number)) for number in (1, -1, 2)))
     graph.open.set()
-    answers = await asyncio.gather(first, *tasks, return_exceptions=True)
-    assert (answers[1], answers[3]) == ([2], [4])
-    assert isinstance(answers[2], ValueError)
+    responses = await asyncio.gather(first, *tasks, return_exceptions=True)
+    assert (responses[1], responses[3]) == ([2], [4])
+    assert isinstance(responses[2], ValueError)
     assert graph.firsts[1:] == [[1, -1, 2], [1], [-1], [2]]
     endings = [(record.status, record.batch_size, record.leads_run) for record in records[1:]]
     assert endings == [
@@ -134,8 +134,8 @@ async def test_batch_that_all_calls_left_is_stopped(start: Start, graph: StubGra
     await graph.has_begun()
     for client in clients:
         client.left.set()
-    answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(answer) for answer in answers] == [ClientDisconnect] * 2
+    responses = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(response) for response in responses] == [ClientDisconnect] * 2
     graph.open.set()
     await until(lambda: not scheduler.running())
     assert graph.reasons == [None, "the client left"]

@@ -29,7 +29,7 @@ CALLS = st.lists(
 
 @given(CALLS, st.integers(2, 6), st.sampled_from([0, 1]), st.lists(st.integers(1, 3), max_size=2))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_batched_answers_are_those_of_calls_one_by_one(
+def test_batched_responses_are_those_of_calls_one_by_one(
     calls: list[tuple[list[int], int, bool]], size: int, delay: float, preferred: list[int]
 ) -> None:
     """Of any sizes, priorities and shapes, some of which fail."""
@@ -51,20 +51,20 @@ def test_batched_answers_are_those_of_calls_one_by_one(
                 for numbers, priority, wide in calls
             ]
             async with asyncio.timeout(SOON):
-                answers = await asyncio.gather(*tasks, return_exceptions=True)
+                responses = await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             await asyncio.to_thread(scheduler.close)
         assert len(records) == len(calls)
         single = sorted(len(numbers) for numbers, _, _ in calls if len(numbers) > size)
         assert [count for count in sorted(graph.sizes) if count > size] == single
         assert all(record.leads_run for record in records if record.batch_size == record.items)
-        return answers
+        return responses
 
-    for answer, (numbers, _, _) in zip(asyncio.run(ask_all()), calls, strict=True):
+    for response, (numbers, _, _) in zip(asyncio.run(ask_all()), calls, strict=True):
         if min(numbers) < 0:
-            assert isinstance(answer, ValueError)
+            assert isinstance(response, ValueError)
         else:
-            assert answer == [number * 2 for number in numbers]
+            assert response == [number * 2 for number in numbers]
 
 
 def test_counts_of_runs_add_up() -> None:

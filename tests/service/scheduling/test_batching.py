@@ -103,8 +103,8 @@ async def test_sampled_trace_is_recorded_and_not_answered(
         return outcome.result.trace is not None
 
     scheduler, model = start(trace_rate=2), model_of(graph)
-    answers = [await scheduler.run(call_of(model, rows(1), encode=has_trace), stay) for _ in range(4)]
-    assert answers == [False] * 4
+    responses = [await scheduler.run(call_of(model, rows(1), encode=has_trace), stay) for _ in range(4)]
+    assert responses == [False] * 4
     assert [record.trace is not None for record in records] == [False, True, False, True]
     scheduler.trace_setting(model).own_rate = 0
     await scheduler.run(call_of(model, rows(1)), stay)
@@ -112,7 +112,7 @@ async def test_sampled_trace_is_recorded_and_not_answered(
     assert [record.trace for record in records[4:]] == [None, None]
 
 
-async def test_answers_share_no_memory(start: Start, graph: StubGraph) -> None:
+async def test_responses_share_no_memory(start: Start, graph: StubGraph) -> None:
     def whole(outcome: RunOutcome) -> Any:
         return outcome.result.outputs[0]
 

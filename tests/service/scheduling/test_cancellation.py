@@ -1,4 +1,4 @@
-"""Calls that end before their answers come. Runs wait for events that the tests set, never for a clock."""
+"""Calls that end before their responses come. Runs wait for events that the tests set, never for a clock."""
 
 import asyncio
 import gc
@@ -196,7 +196,7 @@ async def test_call_that_has_ended_keeps_nothing_of_its_request_alive(
         def __init__(self) -> None:
             self.ended = asyncio.Event()
 
-        def end(self, answer: object, error: BaseException | None) -> None:
+        def end(self, response: object, error: BaseException | None) -> None:
             self.ended.set()
 
     def decode() -> Decoded:
@@ -242,8 +242,8 @@ async def test_an_observer_that_fails_keeps_no_client_waiting(
 
     monkeypatch.setattr(records, "observe", fail)
     scheduler = start()
-    answer = scheduler.run(call_of(model_of(graph), rows(1)), stay)
-    assert await asyncio.wait_for(answer, SOON) == [2]
+    response = scheduler.run(call_of(model_of(graph), rows(1)), stay)
+    assert await asyncio.wait_for(response, SOON) == [2]
 
 
 async def test_refused_call_is_recorded_and_raised_but_not_told(

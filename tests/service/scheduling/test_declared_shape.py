@@ -7,7 +7,7 @@ from httpx import AsyncClient
 from engine import LayerError, Port
 from service.errors import ServiceError
 from service.scheduling.declared_shape import name_declared_shape
-from tests.service.api.answers import check_error
+from tests.service.api.responses import check_error
 
 pytestmark = pytest.mark.anyio
 
@@ -48,6 +48,6 @@ def test_memory_that_is_short_is_not_the_fault_of_a_shape() -> None:
 
 async def test_client_is_told_the_declared_shape(client: AsyncClient) -> None:
     body = {"inputs": [{"name": "left", "data": [1, 2, 3]}, {"name": "right", "data": [1, 2]}]}
-    answer = await client.post("/infer?model=pair", json=body)
-    assert check_error(answer, 422, "layer_failed") == {"name": "left", "shape": [3], "expected": [2]}
-    assert "it declares a: (2)f32: pnnx.Expression sum" in answer.json()["error"]
+    response = await client.post("/infer?model=pair", json=body)
+    assert check_error(response, 422, "layer_failed") == {"name": "left", "shape": [3], "expected": [2]}
+    assert "it declares a: (2)f32: pnnx.Expression sum" in response.json()["error"]

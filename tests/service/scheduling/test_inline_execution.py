@@ -83,8 +83,8 @@ async def test_calls_that_overlap_go_to_workers_and_are_run_together(start: Star
         return call_of(model, rows(number), is_brief=True)
 
     await settle(scheduler, lambda: brief(1))
-    answers = await asyncio.gather(*[scheduler.run(brief(number), stay) for number in (2, 3, 4, 5)])
-    assert list(answers) == [[4], [6], [8], [10]]
+    responses = await asyncio.gather(*[scheduler.run(brief(number), stay) for number in (2, 3, 4, 5)])
+    assert list(responses) == [[4], [6], [8], [10]]
     assert graph.firsts[-1] == [2, 3, 4, 5]
     assert graph.threads[-1] == "worker-0"
     await rest(scheduler)
@@ -130,7 +130,7 @@ async def test_a_client_that_leaves_before_its_turn_is_not_run(start: Start, gra
     scheduler, model = start(), model_of(graph)
     await settle(scheduler, lambda: call_of(model, rows(1), is_brief=True))
     runs = len(graph.firsts)
-    pending = scheduler.submit(call_of(model, rows(2), is_brief=True), lambda answer, error: None)
+    pending = scheduler.submit(call_of(model, rows(2), is_brief=True), lambda response, error: None)
     scheduler.cancel(pending, "the client left", LayerError("left"))
     await asyncio.sleep(0)
     await until(lambda: scheduler.waiting() == 0)

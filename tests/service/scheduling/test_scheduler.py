@@ -149,7 +149,7 @@ async def test_model_that_does_not_run_is_the_backends_fault(
     assert record.timestamps.forward_end == 0
 
 
-async def test_worker_is_free_before_its_answer_is_known(
+async def test_worker_is_free_before_its_response_is_known(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler, deliver = start(queue_size=0), WorkerPool._deliver
@@ -346,7 +346,7 @@ async def test_retired_model_is_forgotten_when_its_last_call_is_over(start: Star
     assert scheduler._pool._queues == {}
 
 
-def test_answer_for_a_loop_that_is_closed_is_dropped() -> None:
+def test_response_for_a_loop_that_is_closed_is_dropped() -> None:
     graph = StubGraph()
     graph.close()
 

@@ -58,7 +58,7 @@ class Stuck:
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
-async def test_model_answers_on_while_a_worker_is_stuck(
+async def test_model_returns_on_while_a_worker_is_stuck(
     start: Start, graph: StubGraph, batch_size: int
 ) -> None:
     scheduler, model, stuck = start(), model_of(graph, batch_size=batch_size), Stuck()

@@ -2,9 +2,9 @@
 
 from service.server.connection_limit import ConnectionLimit
 from service.server.connection_policy import ConnectionPolicy
-from service.server.unsent_answers import UnsentAnswers
+from service.server.unsent_responses import UnsentResponses
 
 
 def make_policy(most: int = 1000, unsent: int = 1 << 30, patience: float = 60.0) -> ConnectionPolicy:
     """Return limits that nothing comes near unless a test sets them."""
-    return ConnectionPolicy(ConnectionLimit(most), UnsentAnswers(unsent, patience))
+    return ConnectionPolicy(ConnectionLimit(most), UnsentResponses(unsent, patience))

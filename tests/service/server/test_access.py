@@ -40,8 +40,8 @@ def test_keys_are_exchanged_while_the_server_runs(tmp_path: Path) -> None:
         draft = tmp_path / "draft"
         draft.write_text(f"{OLD}\n{NEW}\n")
         draft.replace(tmp_path / "keys")
-        answers = iter(lambda: ask(server, NEW), 200)  # the file is looked at once a second
-        assert set(answers) <= {401}
+        responses = iter(lambda: ask(server, NEW), 200)  # the file is looked at once a second
+        assert set(responses) <= {401}
         assert ask(server, OLD) == 200
         assert httpx.get(f"{server.url}/readyz", timeout=SOON).status_code == 200
         server.terminate()
@@ -50,9 +50,9 @@ def test_keys_are_exchanged_while_the_server_runs(tmp_path: Path) -> None:
 
 
 def test_refused_client_that_sends_a_large_body_sees_why(server: ServerProcess) -> None:
-    answer = httpx.post(f"{server.url}/infer", content=bytes(32 << 20), timeout=SOON)
-    assert (answer.status_code, answer.json()["code"]) == (401, "key_needed")
-    assert answer.headers["connection"] == "close"
+    response = httpx.post(f"{server.url}/infer", content=bytes(32 << 20), timeout=SOON)
+    assert (response.status_code, response.json()["code"]) == (401, "key_needed")
+    assert response.headers["connection"] == "close"
 
 
 def test_client_that_waits_to_send_its_body_is_refused_before(server: ServerProcess) -> None:
@@ -61,9 +61,9 @@ def test_client_that_waits_to_send_its_body_is_refused_before(server: ServerProc
     head = b"POST /infer HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\nX-Request-ID: r7\r\n\r\n"
     with socket.create_connection(("127.0.0.1", port), SOON) as connection:
         connection.sendall(head)
-        answer = connection.recv(65536)
-    assert answer.startswith(b"HTTP/1.1 401 ")
-    assert b"\r\nx-request-id: r7\r\n" in answer
+        response = connection.recv(65536)
+    assert response.startswith(b"HTTP/1.1 401 ")
+    assert b"\r\nx-request-id: r7\r\n" in response
 
 
 def test_file_without_keys_ends_the_start_with_one_line(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_head_has_no_body(server: ServerProcess) -> None:
         connection.sendall(
             lines % (b"livez", b"") + lines % (b"", b"") + lines % (b"readyz", b"Connection: close\r\n")
         )
-        answer = connection.makefile("rb").read()
-    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200", b"401", b"200"]
-    assert answer.count(b"content-length: ") == 3
-    assert b"{" not in answer
+        response = connection.makefile("rb").read()
+    assert re.findall(rb"HTTP/1.1 (\d+)", response) == [b"200", b"401", b"200"]
+    assert response.count(b"content-length: ") == 3
+    assert b"{" not in response

@@ -22,9 +22,9 @@ pnnx.Output out  1 0 1
 async def ask_all(url: str, bodies: list[bytes], at_once: int) -> list[Any]:
     limits = httpx.Limits(max_connections=at_once)
     async with httpx.AsyncClient(base_url=url, limits=limits, timeout=SOON) as client:
-        answers = await asyncio.gather(*(client.post("/infer?trace=off", content=body) for body in bodies))
-    assert {answer.status_code for answer in answers} == {200}
-    return [answer.json()["outputs"][0]["data"] for answer in answers]
+        responses = await asyncio.gather(*(client.post("/infer?trace=off", content=body) for body in bodies))
+    assert {response.status_code for response in responses} == {200}
+    return [response.json()["outputs"][0]["data"] for response in responses]
 
 
 NETWORK = ROOT / "tests/golden/networks/data/resnet18"
@@ -46,7 +46,7 @@ def serial(bodies: list[bytes]) -> list[Any]:
         return asyncio.run(ask_all(server.url, bodies, 1))
 
 
-def test_answers_are_those_of_a_server_that_batches_nothing(bodies: list[bytes], serial: list[Any]) -> None:
+def test_responses_are_those_of_a_server_that_batches_nothing(bodies: list[bytes], serial: list[Any]) -> None:
     with ServerProcess(*FLAGS, "--max-batch-size", "8") as server:
         together = asyncio.run(ask_all(server.url, bodies, 40))
         stats = httpx.get(f"{server.url}/v2/models/resnet18/stats", timeout=SOON).json()["model_stats"][0]
@@ -64,10 +64,10 @@ def test_model_that_mixes_rows_is_served_one_by_one(tmp_path: Path) -> None:
         detail = httpx.get(f"{server.url}/models/softmax", timeout=SOON).json()
         config = httpx.get(f"{server.url}/v2/models/softmax/config", timeout=SOON).json()
         bodies = [npy(np.full((1, 3), number, np.float32)) for number in range(20)]
-        answers = asyncio.run(ask_all(server.url, bodies, 20))
+        responses = asyncio.run(ask_all(server.url, bodies, 20))
     assert detail["max_batch_size"] == 1
     assert "depends on what else" in detail["batching_refused"]
     assert config["max_batch_size"] == 0
     assert config["parameters"]["batching_refused"]["string_value"] == detail["batching_refused"]
     assert any("batching refused" in line and "depends on what else" in line for line in server.lines)
-    assert answers == [[[1, 1, 1]]] * 20
+    assert responses == [[[1, 1, 1]]] * 20

@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 
 from service.context import has_arrived
 from service.server import connection as module
-from service.server import unsent_answers
+from service.server import unsent_responses
 from service.server.connection import (
     FREE_CHUNKS,
     HEAD_BYTES,
@@ -83,9 +83,9 @@ async def receive(port: int, *packets: bytes) -> bytes:
 
 
 async def talk(port: int, *packets: bytes) -> tuple[int, dict[str, Any]]:
-    """Send packets one by one; return status and body of the last answer before the server closes."""
-    answer = await receive(port, *packets)
-    head, _, body = answer.rpartition(b"\r\n\r\n")
+    """Send packets one by one; return status and body of the last response before the server closes."""
+    response = await receive(port, *packets)
+    head, _, body = response.rpartition(b"\r\n\r\n")
     last = head[head.rindex(b"HTTP/1.1") :]
     assert b"\r\nConnection: close\r\n" in last
     assert b"\r\nX-Request-ID: " in last
@@ -129,10 +129,10 @@ async def test_endless_trailers_are_refused_and_none_is_kept(port: int) -> None:
     ],
 )
 async def test_what_rfc_9112_has_refused_is_refused(port: int, head: bytes, problem: str) -> None:
-    answer = await receive(port, head + b"X-Request-ID: r1\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert b"X-Request-ID: r1\r\n" in answer
-    body = json.loads(answer.partition(b"\r\n\r\n")[2])
+    response = await receive(port, head + b"X-Request-ID: r1\r\n\r\n")
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert b"X-Request-ID: r1\r\n" in response
+    body = json.loads(response.partition(b"\r\n\r\n")[2])
     assert body["code"] == "invalid_http"
     assert problem in body["error"]
 
@@ -183,16 +183,16 @@ async def test_small_chunks_are_taken_where_they_are_few_or_not_tiny(port: int) 
     post = HEAD.replace(b"GET", b"POST") + b"Transfer-Encoding: chunked\r\n\r\n"
     tiny, small = b"1\r\na\r\n" * (FREE_CHUNKS - 1), b"40\r\n" + b"a" * LEAST_CHUNK_BYTES + b"\r\n"
     for body in (tiny, small * 3 * FREE_CHUNKS, tiny):
-        status, answer = await talk(port, post, body, b"0\r\n\r\n", b"\0\r\n\r\n")
-        assert (status, answer["code"]) == (400, "invalid_http"), "only what follows the body is refused"
+        status, response = await talk(port, post, body, b"0\r\n\r\n", b"\0\r\n\r\n")
+        assert (status, response["code"]) == (400, "invalid_http"), "only what follows the body is refused"
 
 
 async def test_bodies_are_no_part_of_the_head(port: int) -> None:
     size = 2 * HEAD_BYTES
     body = [b"a" * (size // 8)] * 8
     post = b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n\r\n" % size
-    status, answer = await talk(port, post, *body, post, *body, b"\0\r\n\r\n")
-    assert (status, answer["code"]) == (400, "invalid_http")
+    status, response = await talk(port, post, *body, post, *body, b"\0\r\n\r\n")
+    assert (status, response["code"]) == (400, "invalid_http")
 
 
 async def test_head_that_does_not_arrive_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,8 +216,8 @@ async def test_head_that_does_not_arrive_is_given_up(port: int, monkeypatch: pyt
 async def test_id_of_the_client_comes_back_where_it_had_come(
     port: int, packets: list[bytes], known: bool
 ) -> None:
-    answer = await receive(port, *packets)
-    last = answer[answer.rindex(b"HTTP/1.1 4") :]
+    response = await receive(port, *packets)
+    last = response[response.rindex(b"HTTP/1.1 4") :]
     assert (b"\r\nX-Request-ID: r1\r\n" in last) == known
 
 
@@ -288,11 +288,11 @@ class Held:
     def __init__(self, keep_alive: int = 5, **limits: Any) -> None:
         self.policy = make_policy(**limits)
         self.connections: list[Connection] = []
-        self.may_answer = asyncio.Event()
+        self.may_response = asyncio.Event()
         self.body = b"fine"
         self.reads = True
         config = uvicorn.Config(
-            self._answer,
+            self._respond,
             http=Connection,
             interface="asgi3",
             log_config=None,
@@ -305,9 +305,9 @@ class Held:
         self.connections.append(Connection(self._config, self._state, {}, policy=self.policy))
         return self.connections[-1]
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = await Request(scope, receive).body() if self.reads else b""
-        await self.may_answer.wait()
+        await self.may_response.wait()
         await Response(body or self.body)(scope, receive, send)
 
 
@@ -324,18 +324,18 @@ async def test_few_requests_are_parsed_ahead_of_the_answers_and_all_are_answered
         most = MOST_AHEAD + SLICE_BYTES // len(request)
         assert len(connection.pipeline) <= most
         assert len(connection._read_flow.held) <= PACKET_BYTES
-        held.may_answer.set()
-        answers = await asyncio.wait_for(reader.read(), 60)
+        held.may_response.set()
+        responses = await asyncio.wait_for(reader.read(), 60)
         writer.close()
-    assert answers.count(b"HTTP/1.1 200 OK") == count
-    assert len(answers.split(b"\r\n\r\n", 1)[1]) > count * len(body or b"fine")
+    assert responses.count(b"HTTP/1.1 200 OK") == count
+    assert len(responses.split(b"\r\n\r\n", 1)[1]) > count * len(body or b"fine")
 
 
-async def test_an_answer_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unsent_answers, "TICK_SECONDS", 0.01)
+async def test_an_response_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unsent_responses, "TICK_SECONDS", 0.01)
     held = Held(patience=0.05)
     held.body = bytes(32 << 20)
-    held.may_answer.set()
+    held.may_response.set()
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname(), limit=1000)
         writer.write(HEAD + b"\r\n")
@@ -347,7 +347,7 @@ async def test_an_answer_that_nobody_reads_is_dropped(monkeypatch: pytest.Monkey
 
 async def test_the_oldest_idle_connection_makes_room() -> None:
     held = Held(most=2)
-    held.may_answer.set()
+    held.may_response.set()
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
         address = server.sockets[0].getsockname()
         clients = []
@@ -364,7 +364,7 @@ async def test_the_oldest_idle_connection_makes_room() -> None:
 
 async def test_an_idle_connection_is_closed_and_one_that_asks_again_is_not() -> None:
     held = Held(keep_alive=1000)
-    held.may_answer.set()
+    held.may_response.set()
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         for _ in range(2):
@@ -376,11 +376,11 @@ async def test_an_idle_connection_is_closed_and_one_that_asks_again_is_not() -> 
             assert timer is not None
             connection._end_wait()  # it has not been idle for long: the timer starts anew
             timer.cancel()
-        held.may_answer.clear()
+        held.may_response.clear()
         writer.write(HEAD + b"\r\n")
         await until(lambda: connection._idle_since is None)
         connection._end_wait()
-        held.may_answer.set()
+        held.may_response.set()
         assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
         await until(lambda: connection._idle_since is not None)
         connection.timeout_keep_alive = 0
@@ -392,7 +392,7 @@ async def test_an_idle_connection_is_closed_and_one_that_asks_again_is_not() -> 
 async def test_blank_lines_are_no_request_and_a_body_that_nobody_reads_may_arrive() -> None:
     held = Held(keep_alive=1000)
     held.reads = False
-    held.may_answer.set()
+    held.may_response.set()
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(HEAD + b"Content-Length: 2\r\n\r\n")
@@ -415,7 +415,7 @@ async def test_blank_lines_are_no_request_and_a_body_that_nobody_reads_may_arriv
 
 async def test_a_client_that_is_gone_leaves_no_timer() -> None:
     held = Held(keep_alive=1000)
-    held.may_answer.set()
+    held.may_response.set()
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(HEAD + b"\r\n")
@@ -444,7 +444,7 @@ async def test_connections_tell_what_their_clients_do() -> None:
         await until(lambda: use() is Use.BODY)
         writer.write(b"cd")
         await until(lambda: use() is None)
-        held.may_answer.set()
+        held.may_response.set()
         assert await asyncio.wait_for(reader.readuntil(b"abcd"), 20)
         await until(lambda: use() is Use.IDLE)
         assert connection.address == "127.0.0.1"

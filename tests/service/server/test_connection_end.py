@@ -1,4 +1,4 @@
-"""The last answer of a connection says so, and nothing that was sent is lost."""
+"""The last response of a connection says so, and nothing that was sent is lost."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,11 +23,11 @@ class Gate:
     """An application that answers when it is let."""
 
     asked: int = 0
-    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+    may_response: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.asked += 1
-        await self.may_answer.wait()
+        await self.may_response.wait()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body"})
 
@@ -68,8 +68,8 @@ async def talk() -> AsyncIterator[Talk]:
         await until(lambda: not state.connections)
 
 
-async def test_idle_client_gets_one_more_answer(talk: Talk) -> None:
-    talk.gate.may_answer.set()
+async def test_idle_client_gets_one_more_response(talk: Talk) -> None:
+    talk.gate.may_response.set()
     talk.writer.write(GET)
     assert b"connection" not in await talk.head()
     talk.server.make_last()
@@ -82,7 +82,7 @@ async def test_request_that_is_being_answered_is_the_last(talk: Talk) -> None:
     talk.writer.write(GET)
     await until(lambda: talk.gate.asked == 1)
     talk.server.make_last()
-    talk.gate.may_answer.set()
+    talk.gate.may_response.set()
     assert b"\r\nconnection: close\r\n" in await talk.head()
     assert await talk.is_closed()
 
@@ -92,7 +92,7 @@ async def test_requests_that_were_sent_ahead_are_answered_first(talk: Talk, coun
     talk.writer.write(GET * count)
     await until(lambda: talk.gate.asked == 1 and bool(talk.server.pipeline))
     talk.server.make_last()
-    talk.gate.may_answer.set()
+    talk.gate.may_response.set()
     heads = [await talk.head() for _ in range(count)]
     assert [b"connection: close" in head for head in heads] == [False] * (count - 1) + [True]
     assert await talk.is_closed()

@@ -61,12 +61,12 @@ async def test_a_client_with_more_than_its_share_gives_way_even_where_others_do_
 
 
 async def test_the_slowest_body_goes_where_all_send_bodies() -> None:
-    peers = Peer(Use.BODY, rate=5e5), Peer(Use.BODY, rate=5e4), Peer(None), Peer(Use.ANSWER)
+    peers = Peer(Use.BODY, rate=5e5), Peer(Use.BODY, rate=5e4), Peer(None), Peer(Use.RESPONSE)
     assert closed(4, *peers, Peer(NEW, 0.0)) == [1]
 
 
 async def test_what_is_answered_or_has_just_been_is_left_alone_and_the_newest_goes() -> None:
-    assert closed(2, Peer(None), Peer(Use.ANSWER, 0.2), Peer(NEW, 0.0)) == [2]
+    assert closed(2, Peer(None), Peer(Use.RESPONSE, 0.2), Peer(NEW, 0.0)) == [2]
 
 
 async def test_of_bodies_that_have_just_begun_the_slowest_goes() -> None:

@@ -60,9 +60,9 @@ def ask(server: ServerProcess, number: int) -> httpx.Response:
 
 def begun(server: ServerProcess, pool: ThreadPoolExecutor, number: int) -> "Future[httpx.Response]":
     """Send a request and return when a worker is on it."""
-    answer = pool.submit(ask, server, number)
+    response = pool.submit(ask, server, number)
     assert server.entered.take() == number
-    return answer
+    return response
 
 
 def send_and_stay(server: ServerProcess, number: int) -> socket.socket:
@@ -79,21 +79,21 @@ def send_and_stay(server: ServerProcess, number: int) -> socket.socket:
 
 def test_request_too_many_is_told_when_to_come_back(models: Path, pool: ThreadPoolExecutor) -> None:
     with start(models, "--queue-size", "1") as server:
-        answers = [begun(server, pool, 1), pool.submit(ask, server, 2), pool.submit(ask, server, 3)]
-        refused = next(answer for answer in _done(answers) if answer.status_code == 503)
+        responses = [begun(server, pool, 1), pool.submit(ask, server, 2), pool.submit(ask, server, 3)]
+        refused = next(response for response in _done(responses) if response.status_code == 503)
         assert refused.json()["code"] == "queue_full"
         assert int(refused.headers["retry-after"]) >= 1
         server.gate.give(2)
-        assert sorted(answer.result(SOON).status_code for answer in answers) == [200, 200, 503]
+        assert sorted(response.result(SOON).status_code for response in responses) == [200, 200, 503]
         server.gate.give()
         assert ask(server, 4).status_code == 200
 
 
-def _done(answers: "list[Future[httpx.Response]]") -> Iterator[httpx.Response]:
-    return (answer.result() for answer in as_completed(answers, SOON))
+def _done(responses: "list[Future[httpx.Response]]") -> Iterator[httpx.Response]:
+    return (response.result() for response in as_completed(responses, SOON))
 
 
-def test_health_answers_while_all_workers_are_busy(server: ServerProcess, pool: ThreadPoolExecutor) -> None:
+def test_health_responses_while_all_workers_are_busy(server: ServerProcess, pool: ThreadPoolExecutor) -> None:
     running = begun(server, pool, 1)
     waiting = pool.submit(ask, server, 2)
     for path in ("/livez", "/readyz", "/models", "/graph?model=blocking", "/docs"):
@@ -121,9 +121,9 @@ def test_body_that_does_not_arrive_is_given_up(models: Path) -> None:
         assert port is not None
         with socket.create_connection(("127.0.0.1", port), SOON) as connection:
             connection.sendall(b"POST /infer?model=vector HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\n1")
-            answer = connection.makefile("rb").read()
-        assert answer.startswith(b"HTTP/1.1 408 ")
-        assert b'"code":"body_timeout"' in answer
+            response = connection.makefile("rb").read()
+        assert response.startswith(b"HTTP/1.1 408 ")
+        assert b'"code":"body_timeout"' in response
 
 
 def test_run_of_a_client_that_left_is_stopped_before_its_next_layer(server: ServerProcess) -> None:
@@ -161,9 +161,9 @@ def test_a_hundred_requests_at_once_are_answered_as_one_by_one(tmp_path: Path) -
         limits = httpx.Limits(max_connections=at_once)
         async with httpx.AsyncClient(base_url=url, limits=limits, timeout=SOON) as client:
             requests = [client.post("/infer?trace=off", content=body) for body in bodies]
-            answers = await asyncio.gather(*requests)
-        assert {answer.status_code for answer in answers} == {200}
-        return [answer.json()["outputs"] for answer in answers]
+            responses = await asyncio.gather(*requests)
+        assert {response.status_code for response in responses} == {200}
+        return [response.json()["outputs"] for response in responses]
 
     with ServerProcess("--models", str(network), "--workers", "4", "--queue-size", "100") as server:
         serial = asyncio.run(ask_all(server.url, 1))

@@ -43,9 +43,9 @@ def test_pages_change_nothing_and_run_nothing(client: httpx.Client) -> None:
 
 
 def test_body_that_is_refused_is_not_taken_for_the_next_request(client: httpx.Client) -> None:
-    answer = client.post("/infer", content=bytes(1 << 20), headers=PAGE)
-    assert (answer.status_code, answer.json()["code"]) == (403, "origin_refused")
-    assert answer.headers["connection"] == "close"
+    response = client.post("/infer", content=bytes(1 << 20), headers=PAGE)
+    assert (response.status_code, response.json()["code"]) == (403, "origin_refused")
+    assert response.headers["connection"] == "close"
 
 
 def test_other_clients_go_on_working(client: httpx.Client) -> None:

@@ -53,7 +53,7 @@ def memory(server: ServerProcess, kind: str) -> int:
 
 
 async def ask(server: ServerProcess, statuses: "asyncio.Queue[int]") -> None:
-    """Send a request to the end, whatever the server says meanwhile; put the status of its answer."""
+    """Send a request to the end, whatever the server says meanwhile; put the status of its response."""
     loop, address = asyncio.get_running_loop(), urlsplit(server.url)
     head = f"POST /infer?trace=off HTTP/1.1\r\nHost: t\r\nContent-Length: {len(BODY)}\r\n\r\n"
     line = b""

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from service.schemas import InferAnswer
+from service.schemas import InferenceResponse
 from tests.service.codec.payloads import npy, npz
 from tests.service.models import PAIR, VECTOR, add_model
 from tests.service.server.blocking import FAULT
@@ -50,8 +50,8 @@ def client(server: ServerProcess) -> Iterator[httpx.Client]:
 @pytest.fixture(autouse=True)
 def server_goes_on_serving(client: httpx.Client) -> Iterator[None]:
     yield
-    answer = client.post("/infer?model=vector&trace=off", json={"inputs": [{"data": [[-1, 0, 1]]}]})
-    assert answer.json()["outputs"][0]["data"] == [[0, 0, 1]]
+    response = client.post("/infer?model=vector&trace=off", json={"inputs": [{"data": [[-1, 0, 1]]}]})
+    assert response.json()["outputs"][0]["data"] == [[0, 0, 1]]
 
 
 def sample(form: str) -> bytes:
@@ -66,28 +66,28 @@ def image_array() -> Any:
     return (np.asarray(small, np.float32) / 255)[None, None]
 
 
-def best(answer: httpx.Response) -> str:
-    assert answer.status_code == 200, answer.text
-    label: str = answer.json()["predictions"][0][0]["label"]
+def best(response: httpx.Response) -> str:
+    assert response.status_code == 200, response.text
+    label: str = response.json()["predictions"][0][0]["label"]
     return label
 
 
-def outputs(answer: httpx.Response) -> list[Any]:
-    assert answer.status_code == 200, answer.text
-    return [output["data"] for output in answer.json()["outputs"]]
+def outputs(response: httpx.Response) -> list[Any]:
+    assert response.status_code == 200, response.text
+    return [output["data"] for output in response.json()["outputs"]]
 
 
-def check_error(answer: httpx.Response, status: int, code: str) -> None:
-    body = answer.json()
-    assert (answer.status_code, body["code"]) == (status, code), body
+def check_error(response: httpx.Response, status: int, code: str) -> None:
+    body = response.json()
+    assert (response.status_code, body["code"]) == (status, code), body
     assert list(body) == ["error", "code", "details"]
-    assert answer.headers["x-request-id"]
+    assert response.headers["x-request-id"]
 
 
 def test_digit_is_read_from_a_form_and_every_layer_is_shown(client: httpx.Client) -> None:
-    answer = client.post("/infer?model=digits", files={"file": SAMPLE.read_bytes()})
-    assert best(answer) == "7"
-    view = InferAnswer.model_validate(answer.json(), strict=True)
+    response = client.post("/infer?model=digits", files={"file": SAMPLE.read_bytes()})
+    assert best(response) == "7"
+    view = InferenceResponse.model_validate(response.json(), strict=True)
     assert view.trace is not None
     assert {layer.type for layer in view.trace.layers} >= {"nn.Conv2d", "nn.Linear", "pnnx.Expression"}
     assert view.timing.total_ms > 0
@@ -118,21 +118,21 @@ def test_digit_is_read_from_tensors(client: httpx.Client) -> None:
 
 def test_several_arrays_come_as_npz(client: httpx.Client) -> None:
     body = npz(left=np.array([1, -2], np.float32), right=np.array([1, 1], np.float32))
-    answer = client.post("/infer?model=pair", content=body, headers={"Content-Type": "application/x-npz"})
-    assert outputs(answer) == [[2, -1], [2, 0]]
+    response = client.post("/infer?model=pair", content=body, headers={"Content-Type": "application/x-npz"})
+    assert outputs(response) == [[2, -1], [2, 0]]
 
 
 @pytest.mark.parametrize("text", ["-1,0.5,2\n1,1,1\n", "a,b,c\n-1,0.5,2\n1,1,1\n"], ids=["bare", "header"])
 def test_tables_come_as_csv(client: httpx.Client, text: str) -> None:
-    answer = client.post("/infer?model=vector", content=text, headers={"Content-Type": "text/csv"})
-    assert outputs(answer) == [[[0, 0.5, 2], [1, 1, 1]]]
+    response = client.post("/infer?model=vector", content=text, headers={"Content-Type": "text/csv"})
+    assert outputs(response) == [[[0, 0.5, 2], [1, 1, 1]]]
 
 
-def test_answers_come_as_npz(client: httpx.Client) -> None:
+def test_responses_come_as_npz(client: httpx.Client) -> None:
     body = {"inputs": [{"data": [["NaN", "-Infinity", 2]]}]}
     headers = {"Accept": "application/x-npz"}
-    answer = client.post("/infer?model=vector&capture=0", json=body, headers=headers)
-    arrays = np.load(BytesIO(answer.content))
+    response = client.post("/infer?model=vector&capture=0", json=body, headers=headers)
+    arrays = np.load(BytesIO(response.content))
     np.testing.assert_array_equal(arrays["1"], np.array([[np.nan, 0, 2]], np.float32))
     np.testing.assert_array_equal(arrays["captured/0"], np.array([[np.nan, -np.inf, 2]], np.float32))
 
@@ -188,11 +188,11 @@ def test_request_that_makes_no_sense(
 def test_body_that_makes_no_sense(
     client: httpx.Client, content: bytes, content_type: str, status: int, code: str
 ) -> None:
-    answer = client.post("/infer?model=digits", content=content, headers={"Content-Type": content_type})
-    check_error(answer, status, code)
+    response = client.post("/infer?model=digits", content=content, headers={"Content-Type": content_type})
+    check_error(response, status, code)
 
 
-def test_answer_of_no_acceptable_kind(client: httpx.Client) -> None:
+def test_response_of_no_acceptable_kind(client: httpx.Client) -> None:
     check_error(client.post("/infer?model=vector", headers={"Accept": "text/html"}), 406, "not_acceptable")
 
 
@@ -200,9 +200,9 @@ def test_answer_of_no_acceptable_kind(client: httpx.Client) -> None:
 def test_body_that_is_too_large(client: httpx.Client, declared: bool) -> None:
     body = b"x" * (20 * LIMIT)
     chunks = (body[start : start + LIMIT] for start in range(0, len(body), LIMIT))
-    answer = client.post("/infer?model=vector", content=body if declared else chunks)
-    check_error(answer, 413, "body_too_large")
-    assert answer.headers["connection"] == "close"
+    response = client.post("/infer?model=vector", content=body if declared else chunks)
+    check_error(response, 413, "body_too_large")
+    assert response.headers["connection"] == "close"
 
 
 @pytest.mark.parametrize(("model", "status"), [("vector", 413), ("none", 404)])
@@ -212,8 +212,8 @@ def test_client_that_sends_all_before_it_reads_is_answered(
     request = Request(f"{server.url}/infer?model={model}", b"x" * (20 * LIMIT), method="POST")
     with pytest.raises(HTTPError) as caught:
         urlopen(request, timeout=SOON)  # the test's own server
-    with caught.value as answer:
-        assert answer.code == status
+    with caught.value as response:
+        assert response.code == status
 
 
 def test_image_that_is_too_large(client: httpx.Client) -> None:
@@ -229,11 +229,11 @@ def test_tensor_that_is_too_large(client: httpx.Client) -> None:
 
 def test_fault_of_the_server_is_found_in_its_log_only(server: ServerProcess, client: httpx.Client) -> None:
     body = {"inputs": [{"data": [1]}]}
-    answer = client.post("/infer?model=fault", json=body, headers={"X-Request-ID": "fault-1"})
-    check_error(answer, 500, "internal_error")
-    assert answer.json()["details"] == {"request_id": "fault-1"}
-    assert "a fault" not in answer.text
-    assert "Traceback" not in answer.text
+    response = client.post("/infer?model=fault", json=body, headers={"X-Request-ID": "fault-1"})
+    check_error(response, 500, "internal_error")
+    assert response.json()["details"] == {"request_id": "fault-1"}
+    assert "a fault" not in response.text
+    assert "Traceback" not in response.text
     server.wait_for_line(re.compile(r"ERROR +unhandled error request_id=fault-1"))
     server.wait_for_line(re.compile("RuntimeError: a fault of the server"))
 
@@ -243,15 +243,15 @@ def test_bytes_that_are_no_http(server: ServerProcess) -> None:
     assert port is not None
     with socket.create_connection(("127.0.0.1", port), SOON) as connection:
         connection.sendall(b"\x00\x01\x02\r\n\r\n")
-        answer = connection.makefile("rb").read()
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert b'"code":"invalid_http"' in answer
+        response = connection.makefile("rb").read()
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert b'"code":"invalid_http"' in response
 
 
 def test_request_id_comes_back(client: httpx.Client) -> None:
     body = {"inputs": [{"data": [[1, 2, 3]]}]}
-    answer = client.post("/infer?model=vector", json=body, headers={"X-Request-ID": "mine"})
-    assert (answer.headers["x-request-id"], answer.json()["request_id"]) == ("mine", "mine")
+    response = client.post("/infer?model=vector", json=body, headers={"X-Request-ID": "mine"})
+    assert (response.headers["x-request-id"], response.json()["request_id"]) == ("mine", "mine")
 
 
 def test_graph_models_and_description_are_served(client: httpx.Client) -> None:

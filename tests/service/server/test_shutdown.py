@@ -40,9 +40,9 @@ def ask(server: ServerProcess, number: int) -> httpx.Response:
 
 def begun(server: ServerProcess, pool: ThreadPoolExecutor, number: int) -> "Future[httpx.Response]":
     """Send a request and return when a worker is on it."""
-    answer = pool.submit(ask, server, number)
+    response = pool.submit(ask, server, number)
     assert server.entered.take() == number
-    return answer
+    return response
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -85,28 +85,28 @@ def test_requests_are_answered_during_the_delay_on_connections_that_end(
         assert httpx.get(f"{server.url}/v2/health/ready", timeout=SOON).status_code == 503
         late = pool.submit(ask, server, 2)
         server.gate.give(2)
-        for number, answer in ((1, running.result(SOON)), (2, late.result(SOON))):
-            assert answer.json()["outputs"][0]["data"] == [number]
-            assert answer.headers["connection"] == "close"
+        for number, response in ((1, running.result(SOON)), (2, late.result(SOON))):
+            assert response.json()["outputs"][0]["data"] == [number]
+            assert response.headers["connection"] == "close"
         server.terminate()
         assert server.exit_code() == 0
 
 
 def test_requests_in_the_queue_are_accepted_ones(models: Path, pool: ThreadPoolExecutor) -> None:
     with start(models, "--queue-size", "2") as server:
-        answers = [begun(server, pool, 1)]
-        answers += [pool.submit(ask, server, number) for number in (2, 3, 4)]
-        refused = next(iter_done(answers[1:]))
+        responses = [begun(server, pool, 1)]
+        responses += [pool.submit(ask, server, number) for number in (2, 3, 4)]
+        refused = next(iter_done(responses[1:]))
         assert refused.status_code == 503
         server.terminate()
         server.wait_for_line(DRAINING)
         server.gate.give(3)
-        assert sorted(answer.result(SOON).status_code for answer in answers) == [200, 200, 200, 503]
+        assert sorted(response.result(SOON).status_code for response in responses) == [200, 200, 200, 503]
         assert server.exit_code() == 0
 
 
-def iter_done(answers: "list[Future[httpx.Response]]") -> Iterator[httpx.Response]:
-    return (answer.result() for answer in as_completed(answers, SOON))
+def iter_done(responses: "list[Future[httpx.Response]]") -> Iterator[httpx.Response]:
+    return (response.result() for response in as_completed(responses, SOON))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -131,11 +131,11 @@ def test_model_that_is_being_loaded_for_a_client_is_given_up(
     with ServerProcess("--models", str(tmp_path), "--model-control", "explicit") as server:
         add_model(tmp_path, "blocking", BLOCKING)
         load = f"{server.url}/v2/repository/models/blocking/load"
-        answers = [pool.submit(httpx.post, load, timeout=SOON) for _ in range(2)]
+        responses = [pool.submit(httpx.post, load, timeout=SOON) for _ in range(2)]
         server.entered.take()
         server.terminate()
-        for answer in answers:
-            refused = answer.result(SOON)
+        for response in responses:
+            refused = response.result(SOON)
             assert (refused.status_code, refused.headers["connection"]) == (503, "close")
             assert refused.json()["error"].startswith("the server is shutting down")
         assert server.exit_code() == 0
@@ -152,8 +152,8 @@ def test_requests_that_do_not_finish_are_told(
         server.wait_for_line(DRAINING)
         if not flags:
             server.terminate()
-        answer = running.result(SOON)
-        assert (answer.status_code, answer.json()["code"]) == (503, "shutting_down")
+        response = running.result(SOON)
+        assert (response.status_code, response.json()["code"]) == (503, "shutting_down")
         server.gate.give()
         assert server.exit_code() == 0
 
@@ -174,9 +174,9 @@ def test_clients_that_do_not_finish_their_bodies_are_told(models: Path, begun_bo
         wire.send(b"POST /infer HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\n" + begun_body)
         assert wire.interim() == 100  # the body is being read
         server.terminate()
-        answer = wire.reply()
-        assert (answer.status, answer.json()["code"]) == (503, "shutting_down")
-        assert answer.headers["connection"] == "close"
+        response = wire.reply()
+        assert (response.status, response.json()["code"]) == (503, "shutting_down")
+        assert response.headers["connection"] == "close"
         assert server.exit_code() == 0
     assert not any("Exception" in line for line in server.lines)
 

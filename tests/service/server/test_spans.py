@@ -62,13 +62,13 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
 
 
 def infer(url: str) -> None:
-    answer = httpx.post(
+    response = httpx.post(
         f"{url}/infer?model=vector",
         json=VECTOR,
         headers={"traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"},
         timeout=SOON,
     )
-    assert answer.status_code == 200
+    assert response.status_code == 200
 
 
 def test_spans_of_a_request_reach_the_collector(models: Path, collector: Collector) -> None:

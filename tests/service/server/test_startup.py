@@ -15,9 +15,9 @@ from tests.service.server.process import SOON, ServerProcess, run_to_end
 def test_one_model_is_served_from_its_own_folder(tmp_path: Path) -> None:
     folder = add_model(tmp_path, "vector", VECTOR)
     with ServerProcess("--models", str(folder), module="service.cli") as server:
-        answer = httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [[-1, 0, 1]]}]}, timeout=SOON)
-        assert answer.json()["outputs"][0]["data"] == [[0, 0, 1]]
-        assert answer.json()["model"] == "vector"
+        response = httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [[-1, 0, 1]]}]}, timeout=SOON)
+        assert response.json()["outputs"][0]["data"] == [[0, 0, 1]]
+        assert response.json()["model"] == "vector"
         server.terminate()
         assert server.exit_code() == 0
 
@@ -78,8 +78,8 @@ def test_port_is_open_while_models_are_loaded(tmp_path: Path) -> None:
         assert (ready.status_code, ready.json()["code"]) == (503, "not_ready")
         assert re.search(r"\([01] of 2 models, compiling blocking \[1\]\)$", ready.json()["error"])
         for path in ("/infer?model=vector", "/v2/models/vector/infer", "/v2/repository/models/vector/load"):
-            answer = httpx.post(f"{server.url}{path}", json={}, timeout=SOON)
-            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+            response = httpx.post(f"{server.url}{path}", json={}, timeout=SOON)
+            assert (response.status_code, response.headers["retry-after"]) == (503, "1")
         server.gate.give()
         server.wait_for_line(re.compile("running on"))
         assert httpx.get(f"{server.url}/readyz", timeout=SOON).status_code == 200
@@ -92,8 +92,8 @@ NOTHING_TO_WRITE = ("env", "-i", "sh", "-c", 'ulimit -f 0; exec "$@"', "sh")
 def test_server_needs_no_environment_and_writes_no_file(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     with ServerProcess("--models", str(tmp_path), module="service.cli", within=NOTHING_TO_WRITE) as server:
-        answer = httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [[-1, 0, 1]]}]}, timeout=SOON)
-        assert answer.status_code == 200
+        response = httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [[-1, 0, 1]]}]}, timeout=SOON)
+        assert response.status_code == 200
         large = httpx.post(f"{server.url}/infer", files={"file": ("large.npy", bytes(8 << 20))}, timeout=SOON)
         assert large.status_code == 422
         server.terminate()

@@ -72,9 +72,9 @@ def test_server_speaks_https(files: Files, models: Path) -> None:
     with ServerProcess("--models", str(models), *flags) as server:
         assert server.url.startswith("https://")
         body = {"inputs": [{"data": [[-1, 0, 1]]}]}
-        answer = httpx.post(f"{server.url}/infer", json=body, verify=trusting(files), timeout=SOON)
-        assert answer.status_code == 200
-        assert answer.json()["outputs"][0]["data"] == [[0, 0, 1]]
+        response = httpx.post(f"{server.url}/infer", json=body, verify=trusting(files), timeout=SOON)
+        assert response.status_code == 200
+        assert response.json()["outputs"][0]["data"] == [[0, 0, 1]]
         with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
             httpx.get(f"{server.url}/livez", timeout=SOON)
         with pytest.raises(httpx.HTTPError):

@@ -19,14 +19,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> ObjectStore:
     return ObjectStore(StoreUrl("file", "", str(tmp_path_factory.mktemp("store")).lstrip("/")))
 
 
-def answer_with(tag: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def response_with(tag: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the library answer with a tag, as stores do."""
 
     def stream(_: int) -> Iterator[bytes]:
         yield b"hello"
 
-    answer = SimpleNamespace(meta={"e_tag": tag}, stream=stream)
-    monkeypatch.setattr(obstore, "get", lambda *_: answer)
+    response = SimpleNamespace(meta={"e_tag": tag}, stream=stream)
+    monkeypatch.setattr(obstore, "get", lambda *_: response)
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def answer_with(tag: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_tag_is_the_same_with_and_without_quotes(
     store: ObjectStore, listed: str, answered: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer_with(answered, monkeypatch)
+    response_with(answered, monkeypatch)
     assert b"".join(store.read(FileMark("a", 5, listed))) == b"hello"
 
 
 def test_another_tag_is_another_file(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer_with('"0x2"', monkeypatch)
+    response_with('"0x2"', monkeypatch)
     with pytest.raises(SourceError, match="a has changed since it was listed"):
         list(store.read(FileMark("a", 5, "0x1")))
 

@@ -1,4 +1,4 @@
-"""What clients notice of models that are polled: new answers, and nothing else."""
+"""What clients notice of models that are polled: new responses, and nothing else."""
 
 import asyncio
 import shutil
@@ -30,9 +30,9 @@ async def fresh_app(tmp_path: Path) -> AsyncIterator[FastAPI]:
 
 async def scale(client: AsyncClient, version: str = "") -> float:
     query = f"&version={version}" if version else ""
-    answer = await client.post(f"/infer?model=m&trace=off{query}", json=BODY)
-    assert answer.status_code == 200, answer.text
-    value: float = answer.json()["outputs"][0]["data"][0][0]
+    response = await client.post(f"/infer?model=m&trace=off{query}", json=BODY)
+    assert response.status_code == 200, response.text
+    value: float = response.json()["outputs"][0]["data"][0][0]
     return value
 
 
@@ -83,9 +83,9 @@ async def test_metrics_tell_of_polls(fresh_app: FastAPI, fresh_client: AsyncClie
 
 
 async def test_clients_load_nothing_where_models_are_polled(fresh_client: AsyncClient) -> None:
-    answer = await fresh_client.post("/v2/repository/models/m/load", json={})
-    assert answer.status_code == 403
-    assert "--model-control explicit" in answer.text
+    response = await fresh_client.post("/v2/repository/models/m/load", json={})
+    assert response.status_code == 403
+    assert "--model-control explicit" in response.text
 
 
 async def test_the_probe_tells_what_is_waited_for(tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ async def test_the_probe_tells_what_is_waited_for(tmp_path: Path) -> None:
         AsyncClient(transport=ASGITransport(app), base_url="http://test") as client,
     ):
         await until(lambda: "there is no folder" in str(services.progress.state))
-        answer = await client.get("/readyz")
-        assert (answer.status_code, answer.json()["code"]) == (503, "not_ready")
-        assert "later" in answer.json()["error"]
+        response = await client.get("/readyz")
+        assert (response.status_code, response.json()["code"]) == (503, "not_ready")
+        assert "later" in response.json()["error"]
         write_scale(root / "m", 7)
         await until(lambda: services.loaded is not None)
         assert await scale(client) == 7

@@ -30,7 +30,7 @@ def words(text: str) -> str:
     return str(unreadable(StoreUrl("az", "bucket", "models"), ValueError(text)))
 
 
-def test_an_answer_in_xml_is_told_by_its_code_and_message() -> None:
+def test_an_response_in_xml_is_told_by_its_code_and_message() -> None:
     assert words(NO_BUCKET) == (
         "az://bucket/models cannot be read: Generic S3 error: Error performing list request: Error performing GET "
         "http://h/bucket?… - Server returned non-2xx status code: 404 Not Found: NoSuchBucket: The specified bucket "

@@ -274,13 +274,13 @@ async def post(client: AsyncClient, query: str = "", **headers: str) -> Any:
 async def test_a_picture_is_answered_with_boxes_and_drawn(tmp_path: Path) -> None:
     write_model(tmp_path)
     async with serving(tmp_path) as client:
-        answer = (await post(client, "?max_detections=5&trace=off")).json()
-        assert answer["images"] == [
+        response = (await post(client, "?max_detections=5&trace=off")).json()
+        assert response["images"] == [
             {"input": "pnnx_input_0", "width": 640, "height": 320, "scale": [0.1, 0.1], "offset": [0, 16]}
         ]
-        assert "data" not in answer["outputs"][0]
-        assert len(answer["predictions"][0]) == 5
-        for one in answer["predictions"][0]:
+        assert "data" not in response["outputs"][0]
+        assert len(response["predictions"][0]) == 5
+        for one in response["predictions"][0]:
             left, top, right, bottom = one["box"]
             assert 0 <= left <= right <= 640
             assert 0 <= top <= bottom <= 320

@@ -140,7 +140,7 @@ def test_masks_of_very_many_pixels_are_refused_before_they_are_made() -> None:
     picture = [ImageGeometry(9600, 6400, (0.01, 0.01), (0, 0))]
     with pytest.raises(ServiceError, match="at most 268435456 are made: ask for mask=none") as caught:
         task(iou=1.0).predict(arrays, picture, {})
-    assert (caught.value.status, caught.value.code) == (413, "answer_too_large")
+    assert (caught.value.status, caught.value.code) == (413, "response_too_large")
     assert len(task(iou=1.0).predict(arrays, picture, {"mask": "none"})[0]) == 126
 
 

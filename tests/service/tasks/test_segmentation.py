@@ -271,7 +271,7 @@ def test_arrays_of_many_pixels_are_refused() -> None:
         task().predict(
             [scores(1, 3, 8, 8)], [ImageGeometry(3000, 2000, (0.002, 0.004), (0, 0))], {"mask": "array"}
         )
-    assert (caught.value.status, caught.value.code) == (413, "answer_too_large")
+    assert (caught.value.status, caught.value.code) == (413, "response_too_large")
 
 
 def test_view_has_the_fields_of_the_prediction() -> None:

@@ -119,7 +119,7 @@ def test_waiting_requests_overlap_with_ids_of_their_own() -> None:
     assert {event["id"] for event in events if event["ph"] == "b"} == {"0", "1", "2"}
 
 
-def test_run_without_an_answer_has_no_encoding() -> None:
+def test_run_without_an_response_has_no_encoding() -> None:
     events = drawn(make_record(trace=make_trace(), timestamps=replace(TIMESTAMPS, encode_end=0)))
     assert not slices(events, "encode")
     assert len(slices(events, "layer")) == 3

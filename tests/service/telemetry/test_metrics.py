@@ -70,7 +70,7 @@ class Server:
             for observer in (self.statistics, *self.metrics.observers):
                 observer.observe(record)
 
-    def answer(self, method: str, route: str | None, status: int, seconds: float) -> None:
+    def respond(self, method: str, route: str | None, status: int, seconds: float) -> None:
         context = cast(RequestContext, SimpleNamespace(elapsed=lambda: seconds, model=None))
         self.request_log.record(context, method, route, "/what/a/client/typed", status)
 
@@ -160,7 +160,7 @@ def test_state_of_the_server_is_read_when_it_is_asked_for() -> None:
 
 def test_http_requests_have_opentelemetrys_labels() -> None:
     server = Server()
-    server.answer("GET", "/models/{name}", 200, 0.06)
+    server.respond("GET", "/models/{name}", 200, 0.06)
     labels = {
         "http_request_method": "GET",
         "http_route": "/models/{name}",
@@ -176,7 +176,7 @@ def test_http_requests_have_opentelemetrys_labels() -> None:
 def test_what_clients_type_makes_no_series() -> None:
     server = Server()
     for method in ("BREW", "get", "SPILL"):
-        server.answer(method, None, 404, 0.1)
+        server.respond(method, None, 404, 0.1)
     counted = [labels for name, labels in server.samples() if name.endswith("_duration_seconds_count")]
     assert counted == [
         (("http_request_method", "_OTHER"), ("http_response_status_code", "404"), ("http_route", ""))
@@ -232,7 +232,7 @@ def test_format_is_as_the_request_asks(accept: str, media_type: str) -> None:
 def test_both_formats_are_sound_and_keep_the_names(accept: str, parse: Callable[..., object]) -> None:
     server = Server(DIGITS)
     server.observe(make_record(trace=make_trace()), make_record(CallStatus.OTHER))
-    server.answer("GET", None, 404, 0.06)
+    server.respond("GET", None, 404, 0.06)
     families = {family.name: family for family in parse(server.text(accept))}  # type: ignore[attr-defined]
     assert {sample.name for sample in families["nv_inference_count"].samples} == {"nv_inference_count"}
     assert families["kuiper_layer_seconds"].type == "histogram"

@@ -36,9 +36,9 @@ def settings(models: Path) -> Settings:
 
 
 async def ask(client: AsyncClient, model: str, body: dict[str, Any]) -> list[np.ndarray]:
-    answer = await client.post(f"/infer?model={model}", json=body)
-    assert answer.status_code == 200, answer.text
-    return [np.array(item[0]["embedding"]) for item in answer.json()["predictions"]]
+    response = await client.post(f"/infer?model={model}", json=body)
+    assert response.status_code == 200, response.text
+    return [np.array(item[0]["embedding"]) for item in response.json()["predictions"]]
 
 
 async def test_vectors_are_means_over_the_tokens_of_each_text(client: AsyncClient) -> None:
@@ -53,19 +53,19 @@ async def test_one_text_is_as_among_others(client: AsyncClient) -> None:
 
 
 async def test_a_body_of_text_is_one_text(client: AsyncClient) -> None:
-    answer = await client.post(
+    response = await client.post(
         "/infer?model=mean", content="red\ncat", headers={"Content-Type": "text/plain; charset=utf-8"}
     )
-    (prediction,) = answer.json()["predictions"][0]
+    (prediction,) = response.json()["predictions"][0]
     np.testing.assert_allclose(prediction["embedding"], mean_of("red cat"), rtol=1e-5)
     assert prediction["tokens"] == 4
 
 
 async def test_bytes_that_are_no_text_are_told(client: AsyncClient) -> None:
-    answer = await client.post(
+    response = await client.post(
         "/infer?model=mean", content=b"caf\xe9", headers={"Content-Type": "text/plain"}
     )
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_text")
+    assert (response.status_code, response.json()["code"]) == (400, "invalid_text")
 
 
 async def test_the_first_token_is_another_pooling(client: AsyncClient) -> None:
@@ -114,9 +114,9 @@ async def test_a_model_of_fixed_length_is_filled_up(client: AsyncClient) -> None
 async def test_what_is_no_text_for_the_model_is_told(
     client: AsyncClient, model: str, body: dict[str, Any], status: int, code: str
 ) -> None:
-    answer = await client.post(f"/infer?model={model}", json=body)
-    assert answer.json()["code"] == code, answer.text
-    assert answer.status_code in (status, 400)
+    response = await client.post(f"/infer?model={model}", json=body)
+    assert response.json()["code"] == code, response.text
+    assert response.status_code in (status, 400)
 
 
 async def test_a_model_without_mask_takes_texts_of_one_length(client: AsyncClient) -> None:
@@ -125,11 +125,11 @@ async def test_a_model_without_mask_takes_texts_of_one_length(client: AsyncClien
 
 
 async def test_openai_clients_get_their_form(client: AsyncClient) -> None:
-    answer = await client.post(
+    response = await client.post(
         "/v1/embeddings", json={"input": ["red cat", "green"], "model": "mean", "user": "me"}
     )
-    assert answer.status_code == 200, answer.text
-    body = answer.json()
+    assert response.status_code == 200, response.text
+    body = response.json()
     assert (body["object"], body["model"]) == ("list", "mean")
     assert body["usage"] == {"prompt_tokens": 7, "total_tokens": 7}
     assert [(item["object"], item["index"]) for item in body["data"]] == [("embedding", 0), ("embedding", 1)]
@@ -138,8 +138,8 @@ async def test_openai_clients_get_their_form(client: AsyncClient) -> None:
 
 async def test_vectors_come_in_base64_as_well(client: AsyncClient) -> None:
     asked = {"input": "red", "model": "mean", "encoding_format": "base64", "dimensions": 5}
-    answer = await client.post("/v1/embeddings", json=asked)
-    vector = np.frombuffer(base64.b64decode(answer.json()["data"][0]["embedding"]), "<f4")
+    response = await client.post("/v1/embeddings", json=asked)
+    vector = np.frombuffer(base64.b64decode(response.json()["data"][0]["embedding"]), "<f4")
     np.testing.assert_allclose(vector, mean_of("red"), rtol=1e-5)
 
 
@@ -158,8 +158,8 @@ async def test_vectors_come_in_base64_as_well(client: AsyncClient) -> None:
 async def test_what_openai_clients_ask_wrongly_is_told(
     client: AsyncClient, body: Any, status: int, code: str
 ) -> None:
-    answer = await client.post("/v1/embeddings", json=body)
-    assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+    response = await client.post("/v1/embeddings", json=body)
+    assert (response.status_code, response.json()["code"]) == (status, code), response.text
 
 
 async def test_of_many_items_that_are_no_texts_the_first_is_told() -> None:
@@ -169,18 +169,18 @@ async def test_of_many_items_that_are_no_texts_the_first_is_told() -> None:
 
 
 async def test_a_body_that_is_no_json_is_told(client: AsyncClient) -> None:
-    answer = await client.post("/v1/embeddings", content=b'{"input": ')
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_json")
+    response = await client.post("/v1/embeddings", content=b'{"input": ')
+    assert (response.status_code, response.json()["code"]) == (400, "invalid_json")
 
 
 async def test_texts_have_examples_that_work(client: AsyncClient) -> None:
     paths = (await client.get("/openapi.json")).json()["paths"]
     content = paths["/infer"]["post"]["requestBody"]["content"]
     text = content["text/plain"]["examples"]["mean-text"]["value"]
-    answer = await client.post("/infer?model=mean", content=text, headers={"Content-Type": "text/plain"})
-    assert answer.status_code == 200, answer.text
-    answer = await client.post(
+    response = await client.post("/infer?model=mean", content=text, headers={"Content-Type": "text/plain"})
+    assert response.status_code == 200, response.text
+    response = await client.post(
         "/infer?model=mean", json=content["application/json"]["examples"]["mean-texts"]["value"]
     )
-    assert answer.status_code == 200, answer.text
+    assert response.status_code == 200, response.text
     assert "/v1/embeddings" in paths

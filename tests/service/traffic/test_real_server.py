@@ -27,8 +27,8 @@ def test_http_and_grpc_lead_a_user_to_the_same_version(root: Path) -> None:
             given = triton_http.InferInput("in", array.shape, "FP32")
             given.set_data_from_numpy(array)
             for user in users:
-                answer = client.infer("m", [given], headers={"X-User": user})
-                over_http[user] = answer.get_response()["model_version"]
+                response = client.infer("m", [given], headers={"X-User": user})
+                over_http[user] = response.get_response()["model_version"]
         with triton.InferenceServerClient(grpc_address(server)) as client:
             sent = triton.InferInput("in", array.shape, "FP32")
             sent.set_data_from_numpy(array)

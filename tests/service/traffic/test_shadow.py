@@ -1,4 +1,4 @@
-"""Shadow runs: what they show, and that no answer and no statistics know of them."""
+"""Shadow runs: what they show, and that no response and no statistics know of them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ import pytest
 from httpx import AsyncClient
 
 from tests.engine.models import write_model
-from tests.service.api.answers import check_error
+from tests.service.api.responses import check_error
 from tests.service.models import DIGIT, DIGIT_CONFIG, add_model
 from tests.service.scheduling.stubs import SOON
 from tests.service.traffic.conftest import BODY, Serve, scaled
@@ -34,7 +34,7 @@ pnnx.Output out    1 0 3 #3=(1,4)f32
 
 
 async def until(ask: Callable[[], Awaitable[Any]], is_so: Callable[[Any], bool]) -> Any:
-    """Ask again and again until the answer is as wanted; return it."""
+    """Ask again and again until the response is as wanted; return it."""
     async with asyncio.timeout(SOON):
         while not is_so(found := await ask()):
             await asyncio.sleep(0)
@@ -42,9 +42,9 @@ async def until(ask: Callable[[], Awaitable[Any]], is_so: Callable[[Any], bool])
 
 
 async def traffic_of(client: AsyncClient) -> dict[str, Any]:
-    answer = await client.get("/models/m/traffic")
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
+    response = await client.get("/models/m/traffic")
+    assert response.status_code == 200, response.text
+    return dict(response.json())
 
 
 async def compared(client: AsyncClient, count: int = 1) -> dict[str, Any]:
@@ -82,15 +82,15 @@ async def test_nobody_else_counts_a_shadow_run(serve: Serve) -> None:
         assert (await client.get("/stats")).json()["models"]["m"]["requests"] == 1
 
 
-async def test_no_answer_is_changed(serve: Serve) -> None:
+async def test_no_response_is_changed(serve: Serve) -> None:
     bodies = [{"inputs": [{"data": [[float(n), n / 7, -float(n)]]}]} for n in range(20)]
-    answers = []
+    responses = []
     for config in ('[traffic]\nweights = {"1" = 1}', SHADOW):
         async with serve(config) as (_, client):
-            answers.append([(await client.post("/infer", json=body)).json()["outputs"] for body in bodies])
+            responses.append([(await client.post("/infer", json=body)).json()["outputs"] for body in bodies])
             if config == SHADOW:
                 await compared(client)
-    assert answers[0] == answers[1]
+    assert responses[0] == responses[1]
 
 
 async def test_versions_that_agree_do(serve: Serve, root: Path) -> None:

@@ -43,22 +43,22 @@ class Server:
         self.shadows = Shadows(scheduler, workers, lambda *_: None)
         self.shadows.watch(entry, self.traffic)
 
-    def answer(self, version: str = "1") -> str:
-        """Submit a call, and do what a worker does; returns the answer."""
-        answers: list[Any] = []
+    def respond(self, version: str = "1") -> str:
+        """Submit a call, and do what a worker does; returns the response."""
+        responses: list[Any] = []
         call: Job[str] = Job(
             model=self.entry.versions[version],
             surface=SurfaceName.INFER,
             request_id="r",
             decode=lambda: Decoded(INPUTS, Options()),
-            encode=lambda _: "answer",
+            encode=lambda _: "response",
             received_ns=perf_counter_ns(),
         )
-        call, done = self.shadows.mirror(call, lambda answer, _: answers.append(answer))
+        call, done = self.shadows.mirror(call, lambda response, _: responses.append(response))
         decoded = call.decode()
         outputs = call.model.graph.forward(decoded.inputs)
         done(call.encode(RunOutcome(RunResult(outputs), Timestamps(0), 1)), None)
-        return str(answers.pop())
+        return str(responses.pop())
 
     @property
     def outcomes(self) -> dict[ShadowOutcome, int]:
@@ -84,25 +84,25 @@ def server(root: Path) -> Iterator[Server]:
 
 
 async def test_a_run_is_made_while_workers_are_idle(server: Server) -> None:
-    assert server.answer() == "answer"
+    assert server.respond() == "response"
     assert await server.ended() == {ShadowOutcome.DIFFERS: 1}
 
 
 async def test_the_shadow_has_no_shadow(server: Server) -> None:
-    assert server.answer("2") == "answer"
+    assert server.respond("2") == "response"
     assert server.outcomes == {}
 
 
 async def test_no_run_is_made_while_half_of_the_workers_are_busy(server: Server) -> None:
     server.busy = 1
-    server.answer()
+    server.respond()
     assert await server.ended() == {ShadowOutcome.NO_IDLE_WORKER: 1}
 
 
 async def test_nothing_waits_behind_a_run_that_waits(server: Server) -> None:
     server.busy = 1
-    server.answer()
-    server.answer()
+    server.respond()
+    server.respond()
     assert server.outcomes == {ShadowOutcome.NO_IDLE_WORKER: 1}
     assert await server.ended(2) == {ShadowOutcome.NO_IDLE_WORKER: 2}
 
@@ -119,13 +119,13 @@ async def test_a_run_stops_when_requests_need_the_last_worker(
         raise RunStoppedError(stop())
 
     monkeypatch.setattr(shadow_job, "run_rows", run_rows)
-    server.answer()
+    server.respond()
     async with asyncio.timeout(SOON):
         await began.wait()
-    server.answer("2")
+    server.respond("2")
     assert server.outcomes == {}
     server.busy = 1
-    server.answer("2")
+    server.respond("2")
     assert await server.ended() == {ShadowOutcome.NO_IDLE_WORKER: 1}
 
 
@@ -136,11 +136,11 @@ async def test_runs_that_meet_requests_are_spared_in_the_end(
     monkeypatch.setattr(server.shadows, "_budget", budget)
     while budget.is_open:
         budget.meet()
-    server.answer()
+    server.respond()
     assert server.outcomes == {ShadowOutcome.SPARED: 1}
     for _ in range(400):
-        server.answer("2")
-    server.answer()
+        server.respond("2")
+    server.respond()
     assert await server.ended(2) == {ShadowOutcome.SPARED: 1, ShadowOutcome.DIFFERS: 1}
 
 
@@ -156,7 +156,7 @@ def test_one_request_in_two_hundred_may_be_met() -> None:
 
 async def test_large_calls_are_not_kept(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadows, "MOST_BYTES", 23)  # inputs and outputs have 12 bytes each
-    server.answer()
+    server.respond()
     assert server.outcomes == {ShadowOutcome.TOO_LARGE: 1}
 
 
@@ -165,7 +165,7 @@ async def test_a_run_that_fails_is_counted(server: Server, monkeypatch: pytest.M
         raise InputError("no such input")
 
     monkeypatch.setattr(shadow_job, "run_rows", run_rows)
-    server.answer()
+    server.respond()
     assert await server.ended() == {ShadowOutcome.FAILED: 1}
     assert server.traffic.shadow is not None
     (run,) = server.traffic.shadow.newest_first()
@@ -173,8 +173,8 @@ async def test_a_run_that_fails_is_counted(server: Server, monkeypatch: pytest.M
 
 
 async def test_no_run_begins_when_the_server_ends(server: Server) -> None:
-    server.answer()
+    server.respond()
     server.shadows.close()
     assert await server.ended() == {ShadowOutcome.NO_IDLE_WORKER: 1}
-    server.answer()
+    server.respond()
     assert server.outcomes == {ShadowOutcome.NO_IDLE_WORKER: 2}

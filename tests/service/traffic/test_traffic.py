@@ -10,7 +10,7 @@ from httpx import AsyncClient
 
 from service.config.settings import Settings
 from service.repository.repository import RepositoryError, load_repository
-from tests.service.api.answers import check_error
+from tests.service.api.responses import check_error
 from tests.service.models import UNKNOWN_LAYER, add_model
 from tests.service.traffic.conftest import BODY, FACTORS, Serve
 
@@ -22,9 +22,9 @@ V2_BODY = {"inputs": [{"name": "in", "shape": [1, 3], "datatype": "FP32", "data"
 
 async def version_of(client: AsyncClient, query: str = "", user: str | None = None) -> str:
     headers = {} if user is None else {"X-User": user}
-    answer = await client.post(f"/infer{query}", json=BODY, headers=headers)
-    assert answer.status_code == 200, answer.text
-    document = answer.json()
+    response = await client.post(f"/infer{query}", json=BODY, headers=headers)
+    assert response.status_code == 200, response.text
+    document = response.json()
     factor = FACTORS[document["version"]]
     assert document["outputs"][0]["data"] == [[factor, 2 * factor, 3 * factor]]
     return str(document["version"])
@@ -51,7 +51,7 @@ async def test_requests_are_split(serve: Serve) -> None:
         assert f'kuiper_traffic_requests_total{{model="m",version="3"}} {counts[1]}.0' in metrics
 
 
-async def test_a_version_that_is_named_answers(serve: Serve) -> None:
+async def test_a_version_that_is_named_responses(serve: Serve) -> None:
     async with serve(SPLIT) as (_, client):
         for version in FACTORS:
             assert {await version_of(client, f"?version={version}", "anna") for _ in range(20)} == {version}
@@ -61,11 +61,11 @@ async def test_a_version_that_is_named_answers(serve: Serve) -> None:
 async def test_every_surface_is_split(serve: Serve) -> None:
     async with serve(SPLIT.replace("90", "50").replace("10", "50")) as (_, client):
         v2 = [await client.post("/v2/models/m/infer", json=V2_BODY) for _ in range(20)]
-        assert Counter(answer.json()["model_version"] for answer in v2)["3"] == pytest.approx(10, abs=3)
+        assert Counter(response.json()["model_version"] for response in v2)["3"] == pytest.approx(10, abs=3)
         named = await client.post("/v2/models/m/versions/1/infer", json=V2_BODY)
         assert named.json()["model_version"] == "1"
         v1 = [await client.post("/v1/models/m:predict", json={"instances": [[1, 2, 3]]}) for _ in range(20)]
-        firsts = Counter(answer.json()["predictions"][0][0] for answer in v1)
+        firsts = Counter(response.json()["predictions"][0][0] for response in v1)
         assert firsts[3.0] == pytest.approx(10, abs=3)
         assert set(firsts) == {-1.0, 3.0}
 
@@ -130,9 +130,9 @@ async def test_the_share_of_a_broken_version_goes_to_the_others(
 async def test_no_version_with_a_weight_is_served(serve: Serve, root: Path) -> None:
     add_model(root / "m", "4", UNKNOWN_LAYER)
     async with serve('[traffic]\nweights = {"4" = 1}', skip_broken=True) as (_, client):
-        answer = await client.post("/infer?model=m", json=BODY)
-        check_error(answer, 503, "model_broken")
-        assert "name one: 1, 2, 3" in answer.json()["error"]
+        response = await client.post("/infer?model=m", json=BODY)
+        check_error(response, 503, "model_broken")
+        assert "name one: 1, 2, 3" in response.json()["error"]
         assert await version_of(client, "?version=2") == "2"
         assert (await client.get("/models")).json()["models"][0]["traffic"]["stable"] is None
 

@@ -14,7 +14,7 @@ from tests.service.v2.models import DTYPES
 
 pytestmark = [
     pytest.mark.anyio,
-    # the client leaves answers unread whose status is all that it wants
+    # the client leaves responses unread whose status is all that it wants
     pytest.mark.filterwarnings("ignore:Unclosed connection:ResourceWarning"),
     pytest.mark.filterwarnings(
         "ignore:Exception ignored in. <function Connection.__del__:pytest.PytestUnraisableExceptionWarning"
@@ -59,41 +59,41 @@ async def test_every_call_is_answered(client: Any) -> None:
 @pytest.mark.parametrize("binary_out", [True, False])
 async def test_datatypes(client: Any, dtype: str, binary_out: bool) -> None:
     array = np.array([[0, 1], [1, 1]], NUMPY[dtype])
-    answer = await client.infer(f"same_{dtype}", [tensor("in", array)], outputs=[output("out", binary_out)])
-    found = answer.as_numpy("out")
+    response = await client.infer(f"same_{dtype}", [tensor("in", array)], outputs=[output("out", binary_out)])
+    found = response.as_numpy("out")
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found, array)
 
 
 async def test_json_in_and_out(client: Any) -> None:
     array = np.array([[-1, 0.5]], np.float32)
-    answer = await client.infer("same_f32", [tensor("in", array, False)], outputs=[output("out", False)])
-    np.testing.assert_array_equal(answer.as_numpy("out"), array)
+    response = await client.infer("same_f32", [tensor("in", array, False)], outputs=[output("out", False)])
+    np.testing.assert_array_equal(response.as_numpy("out"), array)
 
 
 async def test_images_and_classes(client: Any) -> None:
     images = np.array([SAMPLE.read_bytes()], object)
-    answer = await client.infer("digits", [tensor("0", images)], outputs=[output("31", classes=1)])
-    assert answer.as_numpy("31")[0, 0].endswith(b":7:7")
+    response = await client.infer("digits", [tensor("0", images)], outputs=[output("31", classes=1)])
+    assert response.as_numpy("31")[0, 0].endswith(b":7:7")
 
 
 @pytest.mark.parametrize("coding", [None, "gzip", "deflate"])
 async def test_compression(client: Any, coding: str | None) -> None:
     array = np.arange(2000, dtype=np.float32).reshape(1000, 2)
-    answer = await client.infer(
+    response = await client.infer(
         "same_f32",
         [tensor("in", array)],
         request_compression_algorithm=coding,
         response_compression_algorithm=coding,
     )
-    np.testing.assert_array_equal(answer.as_numpy("out"), array)
+    np.testing.assert_array_equal(response.as_numpy("out"), array)
 
 
 async def test_requests_side_by_side(client: Any) -> None:
     arrays = [np.full((1, 2), number, np.float32) for number in range(20)]
-    answers = await asyncio.gather(*(client.infer("same_f32", [tensor("in", array)]) for array in arrays))
-    for array, answer in zip(arrays, answers, strict=True):
-        np.testing.assert_array_equal(answer.as_numpy("out"), array)
+    responses = await asyncio.gather(*(client.infer("same_f32", [tensor("in", array)]) for array in arrays))
+    for array, response in zip(arrays, responses, strict=True):
+        np.testing.assert_array_equal(response.as_numpy("out"), array)
 
 
 @pytest.mark.parametrize(

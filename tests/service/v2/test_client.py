@@ -77,9 +77,9 @@ def test_versions(client: Any) -> None:
     assert client.get_model_metadata("versioned")["versions"] == ["1", "3"]
     ones = np.ones((1, 2), np.float32)
     for version, expected in (("", 3), ("1", 1), ("3", 3)):
-        answer = client.infer("versioned", [tensor("in", ones)], model_version=version)
-        np.testing.assert_array_equal(answer.as_numpy("out"), ones * expected)
-        assert answer.get_response()["model_version"] == (version or "3")
+        response = client.infer("versioned", [tensor("in", ones)], model_version=version)
+        np.testing.assert_array_equal(response.as_numpy("out"), ones * expected)
+        assert response.get_response()["model_version"] == (version or "3")
     assert refusal(client, "versioned", [tensor("in", ones)], model_version="2")[0] == "404"
 
 
@@ -123,7 +123,7 @@ def test_load_and_unload(client: Any) -> None:
     client.load_model("reloaded")
 
 
-def test_batched_model_answers_each_request_with_its_own_rows(client: Any) -> None:
+def test_batched_model_returns_each_request_with_its_own_rows(client: Any) -> None:
     batching = {"max_batch_size": 8, "dynamic_batching": {"max_queue_delay_microseconds": 50_000}}
     start = client.get_model_config("digits")
     client.load_model("digits", config=json.dumps(batching))
@@ -196,10 +196,10 @@ def test_datatypes(client: Any) -> None:
         array = np.array([[0, 1], [1, 1], [1, 0]], NUMPY[dtype])
         if dtype == "bf16" and not binary_in:
             return  # the client itself refuses that
-        answer = client.infer(
+        response = client.infer(
             f"same_{dtype}", [tensor("in", array, binary_in)], outputs=[output("out", binary_out)]
         )
-        found = answer.as_numpy("out")
+        found = response.as_numpy("out")
         assert found.dtype == array.dtype
         np.testing.assert_array_equal(found, array)
 
@@ -210,19 +210,19 @@ def test_datatypes(client: Any) -> None:
 @pytest.mark.parametrize("binary", [True, False])
 def test_extreme_values_survive(client: Any, binary: bool) -> None:
     wide = np.array([[-(2**63), 2**63 - 1]], np.int64)
-    answer = client.infer("same_i64", [tensor("in", wide, binary)], outputs=[output("out", binary)])
-    np.testing.assert_array_equal(answer.as_numpy("out"), wide)
+    response = client.infer("same_i64", [tensor("in", wide, binary)], outputs=[output("out", binary)])
+    np.testing.assert_array_equal(response.as_numpy("out"), wide)
     floats = np.array([[np.nan, np.inf], [-np.inf, 1e-300]])
-    answer = client.infer("same_f64", [tensor("in", floats, binary)], outputs=[output("out", binary)])
-    np.testing.assert_array_equal(answer.as_numpy("out"), floats)
+    response = client.infer("same_f64", [tensor("in", floats, binary)], outputs=[output("out", binary)])
+    np.testing.assert_array_equal(response.as_numpy("out"), floats)
 
 
 def test_complex_numbers_are_pairs(client: Any) -> None:
     pairs = np.array([[[1, 2], [3, 4]]], np.float32)
     np.testing.assert_array_equal(client.infer("same_c64", [tensor("in", pairs)]).as_numpy("out"), pairs)
     pairs = pairs.astype(np.float64)
-    answer = client.infer("same_c128", [tensor("in", pairs, False)], outputs=[output("out", False)])
-    np.testing.assert_array_equal(answer.as_numpy("out"), pairs)
+    response = client.infer("same_c128", [tensor("in", pairs, False)], outputs=[output("out", False)])
+    np.testing.assert_array_equal(response.as_numpy("out"), pairs)
 
 
 def test_input_without_declared_type_takes_any(client: Any) -> None:
@@ -233,28 +233,28 @@ def test_input_without_declared_type_takes_any(client: Any) -> None:
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_all_outputs_come_where_none_is_named(client: Any, binary: bool) -> None:
-    answer = client.infer("pair", pair(binary), request_id="mine")
-    np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
-    np.testing.assert_array_equal(answer.as_numpy("t"), [2, 0])
-    assert answer.as_numpy("u") is None
-    response = answer.get_response()
+    response = client.infer("pair", pair(binary), request_id="mine")
+    np.testing.assert_array_equal(response.as_numpy("s"), [2, -1])
+    np.testing.assert_array_equal(response.as_numpy("t"), [2, 0])
+    assert response.as_numpy("u") is None
+    response = response.get_response()
     assert (response["id"], response["model_name"], response["model_version"]) == ("mine", "pair", "1")
 
 
 def test_named_outputs_come_in_their_order(client: Any) -> None:
-    answer = client.infer("pair", pair(), outputs=[output("t", False), output("s")])
-    assert [found["name"] for found in answer.get_response()["outputs"]] == ["t", "s"]
-    assert answer.get_output("t")["data"] == [2, 0]
-    assert answer.get_output("s")["parameters"] == {"binary_data_size": 8}
-    np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
+    response = client.infer("pair", pair(), outputs=[output("t", False), output("s")])
+    assert [found["name"] for found in response.get_response()["outputs"]] == ["t", "s"]
+    assert response.get_output("t")["data"] == [2, 0]
+    assert response.get_output("s")["parameters"] == {"binary_data_size": 8}
+    np.testing.assert_array_equal(response.as_numpy("s"), [2, -1])
     (found,) = client.infer("pair", pair(), outputs=[output("t")]).get_response()["outputs"]
     assert found["name"] == "t"
 
 
 def test_operators_names_are_taken_where_they_mean_one_tensor(client: Any) -> None:
     inputs = [tensor("left", PAIR[0]), tensor("right", PAIR[1])]
-    answer = client.infer("pair", inputs, outputs=[output("second")])
-    np.testing.assert_array_equal(answer.as_numpy("second"), [2, 0])
+    response = client.infer("pair", inputs, outputs=[output("second")])
+    np.testing.assert_array_equal(response.as_numpy("second"), [2, 0])
     inputs = [tensor("in", np.array([[-1, 1]], np.float32))]
     status, message = refusal(client, "twice", inputs, outputs=[output("pnnx_output_0")])
     assert (status, "2 tensors" in message) == ("400", True)
@@ -283,8 +283,8 @@ def test_images_come_as_base64(client: Any) -> None:
 @pytest.mark.parametrize("binary", [True, False])
 def test_classes(client: Any, binary: bool) -> None:
     images = np.array([SAMPLE.read_bytes()] * 2, object)
-    answer = client.infer("digits", [tensor("0", images)], outputs=[output("31", binary, classes=3)])
-    found = answer.as_numpy("31")
+    response = client.infer("digits", [tensor("0", images)], outputs=[output("31", binary, classes=3)])
+    found = response.as_numpy("31")
     assert found.shape == (2, 3)
     first = found[0, 0].decode() if binary else found[0, 0]
     value, index, label = first.split(":")
@@ -299,14 +299,14 @@ def test_compression(
     client: Any, request_coding: str | None, response_coding: str | None, binary: bool
 ) -> None:
     array = np.arange(2000, dtype=np.float32).reshape(1000, 2)
-    answer = client.infer(
+    response = client.infer(
         "same_f32",
         [tensor("in", array, binary)],
         outputs=[output("out", binary)],
         request_compression_algorithm=request_coding,
         response_compression_algorithm=response_coding,
     )
-    np.testing.assert_array_equal(answer.as_numpy("out"), array)
+    np.testing.assert_array_equal(response.as_numpy("out"), array)
 
 
 def test_errors_are_not_compressed(client: Any) -> None:
@@ -317,24 +317,24 @@ def test_errors_are_not_compressed(client: Any) -> None:
 def test_async_infer(client: Any) -> None:
     waiting = [client.async_infer("pair", pair(), request_id=str(number)) for number in range(4)]
     for number, request in enumerate(waiting):
-        answer = request.get_result()
-        assert answer.get_response()["id"] == str(number)
-        np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
+        response = request.get_result()
+        assert response.get_response()["id"] == str(number)
+        np.testing.assert_array_equal(response.as_numpy("s"), [2, -1])
     with pytest.raises(InferenceServerException, match="missing"):
         client.async_infer("pair", pair()[:1]).get_result()
 
 
 def test_trace_comes_in_the_parameters(client: Any) -> None:
-    answer = client.infer("pair", pair(), parameters={"trace": True}).get_response()
-    layers = answer["parameters"]["trace"]["layers"]
+    response = client.infer("pair", pair(), parameters={"trace": True}).get_response()
+    layers = response["parameters"]["trace"]["layers"]
     assert [layer["type"] for layer in layers if not layer["type"].startswith("pnnx.")] == ["nn.ReLU"]
     assert "parameters" not in client.infer("pair", pair()).get_response()
     assert "parameters" not in client.infer("pair", pair(), parameters={"trace": False}).get_response()
 
 
 def test_parameters(client: Any) -> None:
-    answer = client.infer("pair", pair(), priority=2, timeout=10_000_000, parameters={"mine": "x"})
-    np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
+    response = client.infer("pair", pair(), priority=2, timeout=10_000_000, parameters={"mine": "x"})
+    np.testing.assert_array_equal(response.as_numpy("s"), [2, -1])
     status, message = refusal(client, "pair", pair(), sequence_id=5, sequence_start=True)
     assert (status, "sequence" in message) == ("400", True)
     status, message = refusal(client, "pair", pair(), parameters={"trace": 3})

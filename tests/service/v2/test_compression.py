@@ -119,12 +119,12 @@ def test_encoding_that_is_not_taken(header: str) -> None:
         ("gzip;q=high", GZIP),
     ],
 )
-def test_answers_encoding_is_chosen(accept: str | None, encoding: str) -> None:
+def test_responses_encoding_is_chosen(accept: str | None, encoding: str) -> None:
     assert choose_encoding(accept) == encoding
 
 
 @pytest.mark.parametrize(("encoding", "unpack"), [(GZIP, gzip.decompress), (DEFLATE, zlib.decompress)])
-def test_answers_are_packed(encoding: str, unpack: object) -> None:
+def test_responses_are_packed(encoding: str, unpack: object) -> None:
     (body,), applied = compress([TEXT[:100], memoryview(TEXT)[100:]], encoding)
     assert callable(unpack)
     assert applied == encoding
@@ -132,7 +132,7 @@ def test_answers_are_packed(encoding: str, unpack: object) -> None:
     assert unpack(body) == TEXT
 
 
-def test_answers_that_would_not_get_smaller_are_left_alone() -> None:
+def test_responses_that_would_not_get_smaller_are_left_alone() -> None:
     noise = np.random.default_rng(0).bytes(100_000)
     for body in (noise[:2000], noise, b"x" * (WORTH_BYTES - 1)):
         assert compress([body], GZIP) == ([body], IDENTITY)

@@ -13,9 +13,9 @@ from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.answer import Answer
 from service.scheduling.job import RunOutcome
 from service.scheduling.record import Timestamps
+from service.scheduling.response import EncodedResponse
 from service.v2 import exchange as exchange_module
 from service.v2.binary import padding_of
 from service.v2.compression import GZIP, IDENTITY, compress
@@ -62,9 +62,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LoadedModel]:
     return {name: load_version(name, Path(folder), options) for name, folder in folders.items()}
 
 
-def answer(
+def respond(
     model: LoadedModel, document: Mapping[str, object], data: bytes, padding: int | None = None
-) -> Answer:
+) -> EncodedResponse:
     text = orjson.dumps(document)
     padding = padding_of(len(text)) if padding is None else padding
     made = V2Exchange(model, bytes(padding) + text + data, IDENTITY, len(text), IDENTITY, Limits(), padding)
@@ -93,7 +93,7 @@ def is_brief(
     return expected
 
 
-def arrays(given: Answer) -> tuple[dict[str, object], bytes]:
+def arrays(given: EncodedResponse) -> tuple[dict[str, object], bytes]:
     length = int(given.headers["Inference-Header-Content-Length"])
     return orjson.loads(given.body[:length]), given.body[length:]
 
@@ -121,7 +121,7 @@ def test_each_request_is_answered_with_its_own_numbers(
         if seed == 1 and dtype not in READ_ANEW:
             monkeypatch.setattr(exchange_module, "read_inputs", None)
         data = bits(dtype, seed)
-        head, sent = arrays(answer(models[dtype], {"inputs": [tensor], **BINARY}, data))
+        head, sent = arrays(respond(models[dtype], {"inputs": [tensor], **BINARY}, data))
         assert sent == data
         assert head == {
             "model_name": dtype,
@@ -149,7 +149,7 @@ def test_inputs_are_told_apart_by_their_names(models: dict[str, LoadedModel]) ->
         first, second = np.random.default_rng(seed).normal(size=(2, 2)).astype(np.float32)
         for names in ("ab", "ba"):
             document = {"inputs": pair(names), "outputs": [], **BINARY}
-            _, sent = arrays(answer(models["pair"], document, first.tobytes() + second.tobytes()))
+            _, sent = arrays(respond(models["pair"], document, first.tobytes() + second.tobytes()))
             given = dict(zip(names, (first, second), strict=True))
             outputs = models["pair"].graph.run({"a": given["a"], "b": given["b"]}).outputs
             assert sent == b"".join(output.tobytes() for output in outputs)
@@ -165,7 +165,7 @@ def test_outputs_come_in_the_order_that_is_asked_for(models: dict[str, LoadedMod
             known = {"in": given.tobytes(), "out": np.maximum(given, 0).tobytes()}
             outputs = [{"name": name, "parameters": binary} for name in asked]
             head, sent = arrays(
-                answer(models["twice"], {"inputs": [tensor], "outputs": outputs}, given.tobytes())
+                respond(models["twice"], {"inputs": [tensor], "outputs": outputs}, given.tobytes())
             )
             assert sent == b"".join(known[name] for name in asked)
             assert [output["name"] for output in head["outputs"]] == asked  # type: ignore[attr-defined]
@@ -176,7 +176,9 @@ def test_outputs_that_are_one_array_may_be_two_for_other_numbers(tmp_path: Path)
     model = load_version("marked", Path(add_model(tmp_path, "marked", MARKED)), options)
     tensor = {"name": "in", "shape": [4], "datatype": "FP32", "parameters": {"binary_data_size": 16}}
     for given, marked in (([1, 2, 3, 4], [1, 2, 3, 4]), ([1, 2, 30, 40], [1, 2, -1, -1])):
-        _, sent = arrays(answer(model, {"inputs": [tensor], **BINARY}, np.array(given, np.float32).tobytes()))
+        _, sent = arrays(
+            respond(model, {"inputs": [tensor], **BINARY}, np.array(given, np.float32).tobytes())
+        )
         assert np.frombuffer(sent, np.float32).tolist() == given + marked
 
 
@@ -191,14 +193,14 @@ def test_what_does_not_fit_is_refused_each_time(models: dict[str, LoadedModel]) 
         (b"", False),
     ):
         if is_sound:
-            assert arrays(answer(models["f32"], document, data))[1] == data
+            assert arrays(respond(models["f32"], document, data))[1] == data
         else:
             with pytest.raises(ServiceError, match="binary_data_size adds up to 8"):
-                answer(models["f32"], document, data)
+                respond(models["f32"], document, data)
     wrong = {"inputs": [tensor | {"shape": [1, 3]}], **BINARY}
     for _ in range(3):
         with pytest.raises(ServiceError, match="has shape"):
-            answer(models["f32"], wrong, bytes(8))
+            respond(models["f32"], wrong, bytes(8))
 
 
 @pytest.mark.parametrize("padding", range(4))
@@ -206,32 +208,34 @@ def test_arrays_that_are_not_aligned_are_copied(models: dict[str, LoadedModel], 
     tensor = {"name": "in", "shape": [1, 2], "datatype": "FP32", "parameters": {"binary_data_size": 8}}
     for seed in range(3):
         data = np.random.default_rng(seed).normal(size=2).astype(np.float32).tobytes()
-        assert arrays(answer(models["f32"], {"inputs": [tensor], **BINARY}, data, padding))[1] == data
+        assert arrays(respond(models["f32"], {"inputs": [tensor], **BINARY}, data, padding))[1] == data
 
 
-def test_an_answer_is_known_only_for_outputs_of_its_shape_and_type(models: dict[str, LoadedModel]) -> None:
+def test_an_response_is_known_only_for_outputs_of_its_shape_and_type(models: dict[str, LoadedModel]) -> None:
     text = orjson.dumps({"inputs": [], **BINARY})
     description = describe(models["twice"], text)
     assert describe(models["twice"], text) is description
     assert describe(models["pair"], text) is not description
     outputs: list[Array] = [np.zeros((2, 3), np.float32), np.ones(2, np.float32)]
-    sent = Answer((b"{}", *(memoryview(output.tobytes()) for output in outputs)), "application/octet-stream")
-    description.remember_answer(outputs, outputs, sent)
-    known = description.answer([np.full((2, 3), 5, np.float32), np.ones(2, np.float32)])
+    sent = EncodedResponse(
+        (b"{}", *(memoryview(output.tobytes()) for output in outputs)), "application/octet-stream"
+    )
+    description.remember_response(outputs, outputs, sent)
+    known = description.respond([np.full((2, 3), 5, np.float32), np.ones(2, np.float32)])
     assert known is not None
     assert known.body == b"{}" + np.full(6, 5, np.float32).tobytes() + np.ones(2, np.float32).tobytes()
-    assert description.answer([np.zeros((3, 2), np.float32), outputs[1]]) is None
-    assert description.answer([np.zeros((2, 3), np.float64), outputs[1]]) is None
-    assert description.answer(outputs[:1]) is None
+    assert description.respond([np.zeros((3, 2), np.float32), outputs[1]]) is None
+    assert description.respond([np.zeros((2, 3), np.float64), outputs[1]]) is None
+    assert description.respond(outputs[:1]) is None
 
 
-def test_answers_as_text_or_classes_are_written_anew(models: dict[str, LoadedModel]) -> None:
+def test_responses_as_text_or_classes_are_written_anew(models: dict[str, LoadedModel]) -> None:
     tensor = {"name": "in", "shape": [1, 2], "datatype": "FP32", "parameters": {"binary_data_size": 8}}
     wanted = [{"name": "out"}, {"name": "out", "parameters": {"binary_data": True, "classification": 1}}]
     for output in wanted:
         for values, largest in (([3.0, 1.0], "3.0:0"), ([1.0, 7.0], "7.0:1")):
             data = np.array([values], np.float32).tobytes()
-            given = answer(models["f32"], {"inputs": [tensor], "outputs": [output]}, data)
+            given = respond(models["f32"], {"inputs": [tensor], "outputs": [output]}, data)
             if output is wanted[0]:
                 assert orjson.loads(given.body)["outputs"][0]["data"] == values
             else:
@@ -264,7 +268,7 @@ def test_requests_are_brief_after_brief_runs_of_the_same_form(models: dict[str, 
 
 
 def test_requests_are_not_brief_where_bytes_are_compressed(models: dict[str, LoadedModel]) -> None:
-    """Few bytes may be millions when they are unpacked, and a large answer takes long to compress."""
+    """Few bytes may be millions when they are unpacked, and a large response takes long to compress."""
     rows = 20_000
     tensor = {
         "name": "in",

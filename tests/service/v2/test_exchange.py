@@ -21,9 +21,9 @@ from service.decoding import DECODERS, NeedsDecoderError, leaving_large_bodies
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.answer import Answer
 from service.scheduling.job import RunOutcome
 from service.scheduling.record import Timestamps
+from service.scheduling.response import EncodedResponse
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
 from service.v2.exchange import RAW, V2Exchange, _mentions
@@ -55,7 +55,7 @@ def read(model: LoadedModel, body: bytes, length: int | None = None) -> Decoded:
     return exchange(model, body, length).decode()
 
 
-def answer(model: LoadedModel, document: dict[str, Any]) -> Answer:
+def respond(model: LoadedModel, document: dict[str, Any]) -> EncodedResponse:
     made = exchange(model, orjson.dumps(document))
     result: RunResult = model.graph.run(made.decode().inputs, trace=TraceLevel.ON)
     return made.encode(RunOutcome(result, Timestamps(), 1))
@@ -216,9 +216,9 @@ def test_trace_is_a_parameter(models: dict[str, LoadedModel], value: object, lev
 
 def test_trace_is_told_only_where_it_was_asked_for(models: dict[str, LoadedModel]) -> None:
     document: dict[str, Any] = {"inputs": [json_input("in", FLOATS)]}
-    assert "parameters" not in json.loads(answer(models["same_f32"], document).body)
+    assert "parameters" not in json.loads(respond(models["same_f32"], document).body)
     document["parameters"] = {"trace": True}
-    told = json.loads(answer(models["same_f32"], document).body)["parameters"]["trace"]
+    told = json.loads(respond(models["same_f32"], document).body)["parameters"]["trace"]
     assert [layer["type"] for layer in told["layers"]] == ["pnnx.Input", "torch.flatten", "pnnx.Output"]
 
 

@@ -19,11 +19,11 @@ INFER = "/v2/models/same_f32/infer"
 OUT_BINARY = {"parameters": {"binary_data_output": True}}
 
 
-def check_error(answer: httpx.Response, status: int, code: str) -> None:
-    body = answer.json()
-    assert (answer.status_code, body["code"]) == (status, code), body
+def check_error(response: httpx.Response, status: int, code: str) -> None:
+    body = response.json()
+    assert (response.status_code, body["code"]) == (status, code), body
     assert isinstance(body["error"], str)
-    assert "content-encoding" not in answer.headers
+    assert "content-encoding" not in response.headers
 
 
 def large(rows: int = 1000) -> Any:
@@ -31,10 +31,10 @@ def large(rows: int = 1000) -> Any:
 
 
 @pytest.mark.parametrize("path", ["/v2/health/live", "/v2/health/ready", "/v2/models/pair/ready"])
-def test_health_answers_head_and_get(http: httpx.Client, path: str) -> None:
+def test_health_responses_head_and_get(http: httpx.Client, path: str) -> None:
     assert http.get(path).status_code == 200
-    answer = http.head(path)
-    assert (answer.status_code, answer.content) == (200, b"")
+    response = http.head(path)
+    assert (response.status_code, response.content) == (200, b"")
 
 
 @pytest.mark.parametrize("path", ["/v2", "/v2/"])
@@ -69,12 +69,12 @@ def test_content_type_does_not_matter(http: httpx.Client, content_type: str | No
     assert http.send(request).json()["outputs"][0]["data"] == [1, 1]
 
 
-def test_json_answer_is_plain_and_flat(http: httpx.Client) -> None:
+def test_json_response_is_plain_and_flat(http: httpx.Client) -> None:
     body = {"id": "x", "inputs": [json_input("in", ONES)]}
-    answer = http.post(INFER, json=body)
-    assert answer.headers["content-type"] == "application/json"
-    assert HEADER not in answer.headers
-    assert answer.json() == {
+    response = http.post(INFER, json=body)
+    assert response.headers["content-type"] == "application/json"
+    assert HEADER not in response.headers
+    assert response.json() == {
         "id": "x",
         "model_name": "same_f32",
         "model_version": "1",
@@ -82,21 +82,21 @@ def test_json_answer_is_plain_and_flat(http: httpx.Client) -> None:
     }
 
 
-def test_binary_answer_says_where_its_json_ends(http: httpx.Client) -> None:
+def test_binary_response_says_where_its_json_ends(http: httpx.Client) -> None:
     body, length = binary_body({"inputs": [binary_input("in", ONES)], **OUT_BINARY}, ONES)
-    answer = http.post(INFER, content=body, headers={HEADER: str(length)})
-    assert answer.headers["content-type"] == "application/octet-stream"
-    end = int(answer.headers[HEADER])
-    (output,) = json.loads(answer.content[:end])["outputs"]
+    response = http.post(INFER, content=body, headers={HEADER: str(length)})
+    assert response.headers["content-type"] == "application/octet-stream"
+    end = int(response.headers[HEADER])
+    (output,) = json.loads(response.content[:end])["outputs"]
     assert (output["parameters"], "data" in output) == ({"binary_data_size": 8}, False)
-    np.testing.assert_array_equal(np.frombuffer(answer.content[end:], np.float32), [1, 1])
+    np.testing.assert_array_equal(np.frombuffer(response.content[end:], np.float32), [1, 1])
 
 
 def test_outputs_own_wish_wins_over_the_requests(http: httpx.Client) -> None:
     inputs = [json_input("a", ONES[0]), json_input("b", ONES[0])]
     outputs = [{"name": "s", "parameters": {"binary_data": False}}, {"name": "t"}]
-    answer = http.post("/v2/models/pair/infer", json={"inputs": inputs, "outputs": outputs, **OUT_BINARY})
-    first, second = json.loads(answer.content[: int(answer.headers[HEADER])])["outputs"]
+    response = http.post("/v2/models/pair/infer", json={"inputs": inputs, "outputs": outputs, **OUT_BINARY})
+    first, second = json.loads(response.content[: int(response.headers[HEADER])])["outputs"]
     assert first["data"] == [2, 2]
     assert second["parameters"]["binary_data_size"] == 8
 
@@ -110,8 +110,8 @@ def test_data_is_flat_or_nested(http: httpx.Client, data: list[Any]) -> None:
 def test_not_a_number_may_stand_bare_or_as_its_name(http: httpx.Client) -> None:
     head = '{"inputs": [{"name": "in", "shape": [1, 2], "datatype": "FP32", "data": '
     for data in ("[NaN, -Infinity]", '["NaN", "-Infinity"]'):
-        answer = http.post(INFER, content=f"{head}{data}}}]}}")
-        assert answer.json()["outputs"][0]["data"] == ["NaN", "-Infinity"]
+        response = http.post(INFER, content=f"{head}{data}}}]}}")
+        assert response.json()["outputs"][0]["data"] == ["NaN", "-Infinity"]
     wide = head.replace("FP32", "INT64")
     check_error(
         http.post("/v2/models/same_i64/infer", content=f"{wide}[NaN, Infinity]}}]}}"), 400, "invalid_tensor"
@@ -120,23 +120,23 @@ def test_not_a_number_may_stand_bare_or_as_its_name(http: httpx.Client) -> None:
 
 def test_half_of_a_surrogate_pair_is_not_json_beside_bare_names_either(http: httpx.Client) -> None:
     head = '{"inputs": [{"name": "in", "shape": [1, 2], "datatype": "FP32", "data": [NaN, 1]}], '
-    answer = http.post(INFER, content=head + '"id": "\\u00e4"}')
-    assert answer.json()["id"] == "ä"
+    response = http.post(INFER, content=head + '"id": "\\u00e4"}')
+    assert response.json()["id"] == "ä"
     for rest in ('"outputs": [{"name": "\\ud800"}]}', '"id": "\\udfff"}', '"\\ud800": 1}'):
         check_error(http.post(INFER, content=head + rest), 400, "invalid_json")
     check_error(http.post("/v2/trace/setting", content='{"\\ud800": NaN}'), 400, "invalid_json")
 
 
 def test_raw_body_is_the_only_input(http: httpx.Client) -> None:
-    answer = http.post(INFER, content=ONES.tobytes(), headers={HEADER: "0"})
-    end = int(answer.headers[HEADER])
-    assert json.loads(answer.content[:end])["outputs"][0]["shape"] == [1, 2]
-    assert answer.content[end:] == ONES.tobytes()
+    response = http.post(INFER, content=ONES.tobytes(), headers={HEADER: "0"})
+    end = int(response.headers[HEADER])
+    assert json.loads(response.content[:end])["outputs"][0]["shape"] == [1, 2]
+    assert response.content[end:] == ONES.tobytes()
 
 
 def test_raw_body_may_be_an_image(http: httpx.Client) -> None:
-    answer = http.post("/v2/models/digits/infer", content=SAMPLE.read_bytes(), headers={HEADER: "0"})
-    scores = np.frombuffer(answer.content[int(answer.headers[HEADER]) :], np.float32)
+    response = http.post("/v2/models/digits/infer", content=SAMPLE.read_bytes(), headers={HEADER: "0"})
+    scores = np.frombuffer(response.content[int(response.headers[HEADER]) :], np.float32)
     assert scores.argmax() == 7
 
 
@@ -175,12 +175,12 @@ def test_only_codings_that_are_asked_for_are_applied(
     request = http.build_request(
         "POST", INFER, content=body, headers={HEADER: str(length), "Accept-Encoding": accept}
     )
-    answer = http.send(request, stream=True)
-    packed = b"".join(answer.iter_raw())
-    assert answer.headers.get("content-encoding") == coding
+    response = http.send(request, stream=True)
+    packed = b"".join(response.iter_raw())
+    assert response.headers.get("content-encoding") == coding
     unpack: Any = {"gzip": gzip.decompress, "deflate": zlib.decompress, None: bytes}[coding]
-    assert unpack(packed)[int(answer.headers[HEADER]) :] == large().tobytes()
-    assert answer.headers["vary"].lower() == "accept-encoding"
+    assert unpack(packed)[int(response.headers[HEADER]) :] == large().tobytes()
+    assert response.headers["vary"].lower() == "accept-encoding"
 
 
 def test_nothing_but_inference_is_compressed(http: httpx.Client) -> None:
@@ -193,9 +193,9 @@ def test_nothing_but_inference_is_compressed(http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip"])
 def test_coding_that_is_not_known(http: httpx.Client, coding: str) -> None:
-    answer = http.post(INFER, content=b"{}", headers={"Content-Encoding": coding})
-    check_error(answer, 501, "unsupported_encoding")
-    assert answer.headers["accept-encoding"] == "gzip, deflate"
+    response = http.post(INFER, content=b"{}", headers={"Content-Encoding": coding})
+    check_error(response, 501, "unsupported_encoding")
+    assert response.headers["accept-encoding"] == "gzip, deflate"
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
@@ -215,8 +215,8 @@ def test_priority_of_a_large_compressed_body_is_read(http: httpx.Client) -> None
     )
     del body["parameters"]
     packed = gzip.compress(json.dumps(body).encode())
-    answer = http.post(INFER, content=packed, headers={"Content-Encoding": "gzip"})
-    assert answer.json()["outputs"][0]["shape"] == [8000, 2]
+    response = http.post(INFER, content=packed, headers={"Content-Encoding": "gzip"})
+    assert response.json()["outputs"][0]["shape"] == [8000, 2]
 
 
 @pytest.mark.parametrize(
@@ -245,9 +245,9 @@ def test_priority_of_a_large_compressed_body_is_read(http: httpx.Client) -> None
     ],
 )
 def test_bodies_that_make_no_sense(http: httpx.Client, body: bytes) -> None:
-    answer = http.post(INFER, content=body)
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]
+    response = http.post(INFER, content=body)
+    assert response.status_code == 400, response.text
+    assert response.json()["error"]
 
 
 def test_index_may_leave_out_what_is_not_ready(http: httpx.Client) -> None:
@@ -258,9 +258,9 @@ def test_index_may_leave_out_what_is_not_ready(http: httpx.Client) -> None:
 
 
 def test_request_id_of_the_head_comes_back(http: httpx.Client) -> None:
-    answer = http.post(INFER, json={"inputs": [json_input("in", ONES)]}, headers={"X-Request-ID": "mine"})
-    assert answer.headers["x-request-id"] == "mine"
-    assert "id" not in answer.json()
+    response = http.post(INFER, json={"inputs": [json_input("in", ONES)]}, headers={"X-Request-ID": "mine"})
+    assert response.headers["x-request-id"] == "mine"
+    assert "id" not in response.json()
 
 
 @pytest.mark.anyio
@@ -271,7 +271,7 @@ async def test_models_are_not_loaded_by_request_unless_that_is_set(client: Async
 
 
 @pytest.mark.anyio
-async def test_every_v2_answer_is_described(client: AsyncClient) -> None:
+async def test_every_v2_response_is_described(client: AsyncClient) -> None:
     paths = (await client.get("/openapi.json")).json()["paths"]
     assert "/v2/models/{name}/versions/{version}/infer" in paths
     operation = paths["/v2/models/{name}/infer"]["post"]

@@ -30,7 +30,7 @@ class Api(litserve.LitAPI):
         return self.session.run(array)
 
     def encode_response(self, output: Array) -> dict[str, Any]:
-        """Return the answer."""
+        """Return the response."""
         return {"data": output.tolist()}
 
 

@@ -63,8 +63,8 @@ def test_model_of_any_number_of_rows_is_loaded_to_batch(model_class: Any, max_ba
 
 def test_requests_are_run_as_one_and_answered_each_with_its_rows(model_class: Any) -> None:
     model = loaded(model_class, 8)
-    answers = model.execute([request(1), request(2, 3), request(4)])
-    assert answers == [[("scores", [[1]])], [("scores", [[2], [3]])], [("scores", [[4]])]]
+    responses = model.execute([request(1), request(2, 3), request(4)])
+    assert responses == [[("scores", [[1]])], [("scores", [[2], [3]])], [("scores", [[4]])]]
     assert model._session.rows == [4]
 
 

@@ -22,9 +22,9 @@ class TritonPythonModel:
         """Answer requests, in their order."""
         arrays = [triton.get_input_tensor_by_name(request, "0").as_numpy() for request in requests]
         scores = self._session.run(arrays[0] if len(arrays) == 1 else np.concatenate(arrays))
-        answers, first = [], 0
+        responses, first = [], 0
         for array in arrays:
             last = first + len(array)
-            answers.append(triton.InferenceResponse([triton.Tensor("scores", scores[first:last])]))
+            responses.append(triton.InferenceResponse([triton.Tensor("scores", scores[first:last])]))
             first = last
-        return answers
+        return responses

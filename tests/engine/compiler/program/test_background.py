@@ -130,7 +130,7 @@ def test_what_the_numpy_layers_do_not_run_on_is_not_compiled(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("is_cheap")
-def test_answers_are_the_same_before_and_after(tmp_path: Path) -> None:
+def test_responses_are_the_same_before_and_after(tmp_path: Path) -> None:
     graph = open_graph(tmp_path)
     results = []
     for _ in range(4):

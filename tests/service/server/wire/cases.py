@@ -26,12 +26,12 @@ GOOD = json.dumps({"inputs": [{"data": ROW.tolist()}]}).encode()
 
 
 class Exchange(NamedTuple):
-    """A request and what is expected of its answer.
+    """A request and what is expected of its response.
 
     Attributes:
         request: what is sent.
-        status: of the answer.
-        code: the error's `code`; None where the answer is no error.
+        status: of the response.
+        code: the error's `code`; None where the response is no error.
     """
 
     request: Ask
@@ -91,7 +91,7 @@ INFER = {
     "wrong top_k": Exchange(Ask(f"{DIGITS}&top_k=-2", SAMPLE), 422, "invalid_parameter"),
     "unknown option": Exchange(Ask(f"{VECTOR}&x=1", GOOD), 422, "invalid_parameter"),
     "model in escapes": Exchange(Ask("/infer?model=v%65ctor", GOOD)),
-    "npz answer": Exchange(Ask(VECTOR, GOOD, (("Accept", "application/x-npz"),))),
+    "npz response": Exchange(Ask(VECTOR, GOOD, (("Accept", "application/x-npz"),))),
     "no acceptable answer": Exchange(Ask(VECTOR, GOOD, (("Accept", "text/html"),)), 406, "not_acceptable"),
     "empty accept": Exchange(Ask(VECTOR, GOOD, (("Accept", ""),))),
     "empty type": Exchange(Ask(VECTOR, GOOD, (("Content-Type", ""),))),
@@ -126,7 +126,7 @@ PROTOCOL = {
     "json": Exchange(_json(V2, V2_GOOD)),
     "json and an id": Exchange(_json(V2, {"id": "7", **V2_GOOD})),
     "binary": Exchange(_binary(FEW)),
-    "binary answer": Exchange(_binary(FEW, parameters=IN_BINARY)),
+    "binary response": Exchange(_binary(FEW, parameters=IN_BINARY)),
     "version": Exchange(_json("/v2/models/versioned/versions/3/infer", V2_GOOD)),
     "raw": Exchange(Ask(V2, MANY[0].tobytes(), (("Inference-Header-Content-Length", "0"),))),
     "trace": Exchange(_json(V2, {**V2_GOOD, "parameters": {"trace": "on"}})),

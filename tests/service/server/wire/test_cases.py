@@ -16,7 +16,7 @@ from tests.service.server.wire.wire import Ask, Reply, ask
 from tests.service.v2.models import add_v2_models
 
 TIMED = {"timing", "trace", "request_id"}
-"""Members of an answer that differ from one request to the next."""
+"""Members of a response that differ from one request to the next."""
 COMPUTING = {"start_ms", "duration_ms", "share", "backend", "fused", "fused_into", "precision"}
 """What is said of a layer or operand that is another once the model's program is compiled, beside requests."""
 VARYING = {"date", "content-length", "x-request-id"}
@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 def without_times(document: Any) -> Any:
-    """Return an answer without what differs each time; of its trace the layers are left."""
+    """Return a response without what differs each time; of its trace the layers are left."""
     if not isinstance(document, dict):
         return document
     kept = {name: value for name, value in document.items() if name not in TIMED}
@@ -49,7 +49,7 @@ def _without(document: Any, names: set[str]) -> Any:
 
 
 def content(reply: Reply) -> Any:
-    """Return what an answer says, but for its times."""
+    """Return what a response says, but for its times."""
     kind = reply.headers["content-type"]
     if kind == "application/x-npz":
         arrays = np.load(BytesIO(reply.body))
@@ -63,7 +63,7 @@ def content(reply: Reply) -> Any:
 
 
 def headers(reply: Reply) -> dict[str, str]:
-    """Return an answer's headers, but for those that differ each time."""
+    """Return a response's headers, but for those that differ each time."""
     assert int(reply.headers["content-length"]) == len(reply.body)
     kept = {name: value for name, value in reply.headers.items() if name not in VARYING}
     given = reply.headers["x-request-id"]
@@ -73,7 +73,7 @@ def headers(reply: Reply) -> dict[str, str]:
 
 
 def error_code(reply: Reply) -> str | None:
-    """Return the code of an error; None of any other answer."""
+    """Return the code of an error; None of any other response."""
     return reply.json()["code"] if reply.status >= 400 else None
 
 

@@ -1,4 +1,4 @@
-"""Bodies and answers of many packets."""
+"""Bodies and responses of many packets."""
 
 import random
 import re
@@ -94,7 +94,7 @@ def test_client_that_leaves_within_a_large_body_is_counted(server: ServerProcess
 
 
 @pytest.mark.parametrize(("model", "factor"), [("same", 1), ("triple", 3)])
-def test_answers_that_nobody_reads_yet_are_kept_as_they_are(
+def test_responses_that_nobody_reads_yet_are_kept_as_they_are(
     server: ServerProcess, model: str, factor: int
 ) -> None:
     size, count = 1_040_000, 8

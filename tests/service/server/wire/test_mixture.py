@@ -45,7 +45,7 @@ def check_log(server: ServerProcess) -> None:
 
 
 def mixture(order: random.Random, most: int = 6) -> tuple[list[bytes], list[int]]:
-    """Return packets of some requests, and the statuses of their answers."""
+    """Return packets of some requests, and the statuses of their responses."""
     chosen = [order.choice(KINDS) for _ in range(order.randint(1, most))]
     sent = b"".join(order.choice(FORMS)(case) for case, _ in chosen)
     cuts = sorted(order.randrange(len(sent)) for _ in range(order.randint(0, 6)))

@@ -40,7 +40,7 @@ MIXED = (
     (Ask("/v2/models/vector/infer", V2_GOOD), V2, 200, "vector"),
     (FAULTY, INFER, 500, "fault"),
 )
-"""Requests; and of each its route, the status of its answer, and the model that is told of."""
+"""Requests; and of each its route, the status of its response, and the model that is told of."""
 COUNTED = {
     "vector": {"success": 2, "fail": 4, "runs": 2, "rows": 2},
     "fault": {"success": 0, "fail": 1, "runs": 0, "rows": 0},
@@ -77,7 +77,7 @@ def start(models: Path, *flags: str) -> ServerProcess:
 
 
 def both(server: ServerProcess, case: Ask) -> Reply:
-    """Return the answer to a request that has the same status and headers in both forms."""
+    """Return the response to a request that has the same status and headers in both forms."""
     plain, through = ask(server, case.plain()), ask(server, case.escaped())
     ignored = {"date", "x-request-id", "content-length"}
     kept = [
@@ -101,7 +101,7 @@ def test_key_is_needed_however_the_path_is_written(models: Path, tmp_path: Path)
             assert both(server, Ask(VECTOR, GOOD, (header,))).status == status
 
 
-def test_only_pages_of_known_origins_may_read_the_answer(models: Path) -> None:
+def test_only_pages_of_known_origins_may_read_the_response(models: Path) -> None:
     with start(models, "--cors-origins", PAGE) as server:
         for body, origin in product((GOOD, b"{"), (PAGE, "https://other.test", None)):
             headers = () if origin is None else (("Origin", origin),)
@@ -116,8 +116,8 @@ def http_counts(server: ServerProcess) -> Counter[str]:
 
 
 def statistics(server: ServerProcess, model: str) -> dict[str, Any]:
-    answer = httpx.get(f"{server.url}/v2/models/{model}/stats", timeout=SOON).json()
-    (stats,) = answer["model_stats"]
+    response = httpx.get(f"{server.url}/v2/models/{model}/stats", timeout=SOON).json()
+    (stats,) = response["model_stats"]
     counts = {name: what["count"] for name, what in stats["inference_stats"].items()}
     return {**counts, "runs": stats["execution_count"], "rows": stats["inference_count"]}
 

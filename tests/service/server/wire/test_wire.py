@@ -41,7 +41,7 @@ def named(number: int, body: bytes = GOOD, *headers: tuple[str, str]) -> Ask:
 
 
 def check_order(wire: Wire, numbers: list[int]) -> list[int]:
-    """Return the statuses of answers that come in order."""
+    """Return the statuses of responses that come in order."""
     replies = [wire.reply() for _ in numbers]
     assert [reply.headers["x-request-id"] for reply in replies] == [str(number) for number in numbers]
     return [reply.status for reply in replies]

@@ -55,7 +55,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer: its status, its headers by name in lower case, its body."""
+    """A response: its status, its headers by name in lower case, its body."""
 
     status: int
     headers: Mapping[str, str]
@@ -84,7 +84,7 @@ class Wire:
         return thread
 
     def reply(self) -> Reply:
-        """Return the next answer."""
+        """Return the next response."""
         status = int(self._reader.readline().split()[1])
         pairs = []
         while line := self._reader.readline().strip():

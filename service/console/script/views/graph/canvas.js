@@ -1,5 +1,5 @@
 /**
- * The graph on a canvas: it moves and zooms, and tells what was clicked.
+ * The graph on a canvas: it moves and zooms, and reports what was clicked.
  * @module
  */
 import { colour } from "../../theme.js";
@@ -16,11 +16,11 @@ const MOST = 4;
 export class GraphCanvas {
   /**
    * @param {import("./model.js").Drawing} drawing to show
-   * @param {{pick: (node: GraphNode) => void, open: (node: GraphNode) => void, moved: () => void}} told of clicks and moves
+   * @param {{pick: (node: GraphNode) => void, open: (node: GraphNode) => void, moved: () => void}} listener for clicks and moves
    */
-  constructor(drawing, told) {
+  constructor(drawing, listener) {
     this.drawing = drawing;
-    this.told = told;
+    this.listener = listener;
     this.element = h("canvas", {
       class: "graph-canvas", tabindex: 0, role: "application",
       "aria-label": "Graph of the model. Arrows go along its lines, Enter opens a module, plus and minus zoom. The table below has the same operators.",
@@ -107,7 +107,7 @@ export class GraphCanvas {
   /** Draw, and tell who follows the view. */
   changed() {
     this.refresh();
-    this.told.moved();
+    this.listener.moved();
   }
 
   /** @param {{x: number, y: number}} at of the canvas @returns {GraphNode|null} */
@@ -289,11 +289,11 @@ export class GraphCanvas {
     }
     element.addEventListener("click", (event) => {
       const node = travelled < 6 ? this.hit({ x: event.offsetX, y: event.offsetY }) : null;
-      if (node) this.told.pick(node);
+      if (node) this.listener.pick(node);
     });
     element.addEventListener("dblclick", (event) => {
       const node = this.hit({ x: event.offsetX, y: event.offsetY });
-      if (node) this.told.open(node);
+      if (node) this.listener.open(node);
     });
     element.addEventListener("wheel", (event) => {
       event.preventDefault();
@@ -310,11 +310,11 @@ export class GraphCanvas {
     else if (event.key === "0") this.fit();
     else if (event.key === "Enter") {
       const node = this.drawing.nodes.get(this.chosen ?? "");
-      if (node) this.told.open(node);
+      if (node) this.listener.open(node);
     } else if (event.key.startsWith("Arrow")) {
       const from = this.drawing.nodes.get(this.chosen ?? "");
       const to = from ? this.drawing.next(from, event.key) : this.drawing.layout.nodes[0];
-      if (to) this.told.pick(to);
+      if (to) this.listener.pick(to);
     } else return;
     event.preventDefault();
   }

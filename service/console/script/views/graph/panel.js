@@ -38,7 +38,7 @@ export async function showPanel(root, shown) {
     layer && timeOf(layer, shown), history, details);
   const path = `/graph/operators/${encodeURIComponent(node.name)}${query({ model, version })}`;
   const [found] = await Promise.all([jsonOrNull(path).catch(() => null), layer && run ? showHistory(history, shown) : null]);
-  if (!found) fill(details, h("p", { class: "quiet" }, "The server tells no more of this operator."));
+  if (!found) fill(details, h("p", { class: "quiet" }, "The server reports no more of this operator."));
   else fill(details, ...facts(found, shown));
 }
 

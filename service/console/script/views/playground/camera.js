@@ -65,7 +65,7 @@ async function loop(video, rate, bench, goesOn) {
   const canvas = document.createElement("canvas");
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   /** @type {number[]} */
-  const answers = [];
+  const responses = [];
   while (goesOn()) {
     await new Promise(requestAnimationFrame);
     if (!video.videoWidth) continue;
@@ -76,10 +76,10 @@ async function loop(video, rate, bench, goesOn) {
     const blob = await new Promise((/** @type {(blob: Blob|null) => void} */ resolve) => canvas.toBlob(resolve, "image/jpeg", 0.9));
     if (!blob || !goesOn()) break;
     if (!await bench.run({ body: blob, type: "image/jpeg", name: "camera.jpg", kind: "picture" }, true)) break;
-    answers.push(performance.now());
-    while (answers.length > 2 && (answers.at(-1) ?? 0) - (answers[0] ?? 0) > 2000) answers.shift();
-    const seconds = ((answers.at(-1) ?? 0) - (answers[0] ?? 0)) / 1000;
-    rate.textContent = seconds ? `${((answers.length - 1) / seconds).toFixed(1)} answers a second` : "";
+    responses.push(performance.now());
+    while (responses.length > 2 && (responses.at(-1) ?? 0) - (responses[0] ?? 0) > 2000) responses.shift();
+    const seconds = ((responses.at(-1) ?? 0) - (responses[0] ?? 0)) / 1000;
+    rate.textContent = seconds ? `${((responses.length - 1) / seconds).toFixed(1)} responses a second` : "";
   }
 }
 

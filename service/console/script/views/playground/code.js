@@ -12,7 +12,7 @@ const INLINE = 300;
 
 /**
  * Build the three forms.
- * @param {import("./answer.js").Answered} answered run
+ * @param {import("./response.js").Answered} answered run
  * @param {HTMLInputElement|null} threshold slider of the probability from which on boxes are shown
  */
 export function code({ model, version, input, options }, threshold) {
@@ -63,12 +63,12 @@ function curl({ url, type, file, text, key }) {
 function python({ url, type, file, text, key }) {
   const headers = [type && `"Content-Type": ${JSON.stringify(type)}`, key && '"Authorization": "Bearer " + os.environ["KEY"]'].filter(Boolean);
   const body = text === null ? `with open(${JSON.stringify(file)}, "rb") as file:\n    body = file.read()` : `body = ${JSON.stringify(text)}.encode()`;
-  return `import json\n${key ? "import os\n" : ""}from urllib.request import Request, urlopen\n\n${body}\nrequest = Request(\n    ${JSON.stringify(url)},\n    body,\n    {${headers.join(", ")}},\n)\nwith urlopen(request) as answer:\n    print(json.load(answer))\n`;
+  return `import json\n${key ? "import os\n" : ""}from urllib.request import Request, urlopen\n\n${body}\nrequest = Request(\n    ${JSON.stringify(url)},\n    body,\n    {${headers.join(", ")}},\n)\nwith urlopen(request) as response:\n    print(json.load(response))\n`;
 }
 
 /** @param {Request} request @returns {string} */
 function javascript({ url, type, file, text, key }) {
   const headers = [type && `"Content-Type": ${JSON.stringify(type)}`, key && "Authorization: `Bearer ${key}`"].filter(Boolean);
   const body = text === null ? `input.files[0]` : JSON.stringify(text);
-  return `${text === null ? `// input: an <input type="file"> with ${file}\n` : ""}const answer = await fetch(${JSON.stringify(url)}, {\n  method: "POST",\n  headers: { ${headers.join(", ")} },\n  body: ${body},\n});\nconsole.log(await answer.json());\n`;
+  return `${text === null ? `// input: an <input type="file"> with ${file}\n` : ""}const response = await fetch(${JSON.stringify(url)}, {\n  method: "POST",\n  headers: { ${headers.join(", ")} },\n  body: ${body},\n});\nconsole.log(await response.json());\n`;
 }

@@ -10,7 +10,7 @@ const SHOWN = 10;
 /**
  * Build the bars.
  * @param {{label: string, probability: number|string}[]} items classes, most probable first
- * @param {boolean} live whether the answer is replaced soon
+ * @param {boolean} live whether the response is replaced soon
  */
 export function labels(items, live) {
   const [first] = items;

@@ -12,7 +12,7 @@ const COLUMNS = 20;
 
 /**
  * Build a part for each output.
- * @param {{name: string, shape: number[]|null, dtype: string, data: any}[]} list of the answer
+ * @param {{name: string, shape: number[]|null, dtype: string, data: any}[]} list of the response
  */
 export function outputs(list) {
   return h("details", { "data-name": "outputs" }, h("summary", {}, list.length > 1 ? `Raw outputs (${list.length})` : "Raw output"),

@@ -2,7 +2,7 @@
  * What was found, drawn over the picture: boxes, masks, points. The slider filters without another request.
  * @module
  */
-import { LEAST, answersBoxes } from "./request.js";
+import { LEAST, responsesBoxes } from "./request.js";
 import { fill, h } from "../../dom.js";
 import { hue } from "../../charts/colours.js";
 import { decodeMask } from "../../rle.js";
@@ -14,12 +14,12 @@ import * as format from "../../format.js";
  * @typedef {{boxes: boolean, masks: boolean, names: boolean, points: boolean}} Shown
  */
 
-/** What is shown of answers, over all runs of this page. */
+/** What is shown of responses, over all runs of this page. */
 const kept = { threshold: /** @type {Map<string, number>} */ (new Map()), shown: { boxes: true, masks: true, names: true, points: true } };
 
 /**
  * Build the picture with what was found in it.
- * @param {import("./answer.js").Answered} answered run
+ * @param {import("./response.js").Answered} answered run
  */
 export async function overlay({ model, result, input }) {
   const bitmap = await createImageBitmap(/** @type {Blob} */ (input.body));
@@ -29,7 +29,7 @@ export async function overlay({ model, result, input }) {
   const canvas = h("canvas", { class: "picture", role: "img" });
   const table = h("tbody", {});
   const summary = h("p", { class: "found", role: "status" });
-  const filters = answersBoxes(model);
+  const filters = responsesBoxes(model);
   const usual = Number(model.task_defaults?.confidence ?? 0.25);
   const threshold = h("input", { type: "range", id: "threshold", min: LEAST, max: 1, step: 0.01, value: String(kept.threshold.get(model.name) ?? usual) });
   const least = h("output", { for: "threshold", class: "number" });

@@ -28,7 +28,7 @@ export async function show({ root, model: summary, version, state, signal }) {
   stylesheet("playground");
   const model = await modelDetail(summary.name, version);
   if (signal.aborted) return;
-  const answer = h("section", { class: "card answer", "aria-label": "Answer" });
+  const response = h("section", { class: "card response", "aria-label": "Response" });
   let current = new AbortController();
   signal.addEventListener("abort", () => current.abort());
 
@@ -37,7 +37,7 @@ export async function show({ root, model: summary, version, state, signal }) {
     current.abort();
     const own = new AbortController();
     current = own;
-    const slow = setTimeout(() => fill(answer, h("h2", {}, "Answer"), loading("The model runs …")), live ? 60_000 : 250);
+    const slow = setTimeout(() => fill(response, h("h2", {}, "Response"), loading("The model runs …")), live ? 60_000 : 250);
     const started = performance.now();
     try {
       const sent = options(model, live);
@@ -45,13 +45,13 @@ export async function show({ root, model: summary, version, state, signal }) {
       if (own.signal.aborted) return false;
       const seconds = performance.now() - started;
       clearTimeout(slow);
-      const { showAnswer } = await import("./answer.js");
-      await showAnswer(answer, { model, version, input, result, options: sent, roundTrip: seconds, live, signal });
+      const { showResponse } = await import("./response.js");
+      await showResponse(response, { model, version, input, result, options: sent, roundTrip: seconds, live, signal });
       if (!live) await keepInput(model.name, input, result.request_id);
       return true;
     } catch (error) {
       if (own.signal.aborted) return false;
-      fill(answer, h("h2", {}, "Answer"), failure(error), hint(error));
+      fill(response, h("h2", {}, "Response"), failure(error), hint(error));
       return false;
     } finally {
       clearTimeout(slow);
@@ -62,9 +62,9 @@ export async function show({ root, model: summary, version, state, signal }) {
   const bench = { model, version, signal, run };
   const sources = sourcesOf(model);
   const input = h("section", { class: "card", "aria-label": "Input" }, h("h2", {}, "Input"));
-  fill(root, heading(model), h("div", { class: "columns two" }, input, answer));
-  fill(answer, h("h2", {}, "Answer"), nothing("Nothing asked yet", model.state === "ready"
-    ? "Give the model something on the left; its answer appears here." : `The model is ${model.state}: ${model.reason ?? "load it first"}.`));
+  fill(root, heading(model), h("div", { class: "columns two" }, input, response));
+  fill(response, h("h2", {}, "Response"), nothing("Nothing asked yet", model.state === "ready"
+    ? "Give the model something on the left; its response appears here." : `The model is ${model.state}: ${model.reason ?? "load it first"}.`));
   takeFiles(root, run, signal);
   input.append(tabs("Kind of input", sources.map(([name, title, load]) => ({ name, title, show: (panel) => void open(panel, load, bench) })),
     state.get("source"), (name) => remember({ source: name === sources[0]?.[0] ? null : name }, true)));

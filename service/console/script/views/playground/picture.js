@@ -62,7 +62,7 @@ function sample(path, name, version, run, signal) {
   } }, label);
   /** @returns {Promise<Blob>} */
   function load() {
-    loaded ??= send(`${path}/${encodeURIComponent(name)}${query({ version })}`, { signal }).then((answer) => answer.blob());
+    loaded ??= send(`${path}/${encodeURIComponent(name)}${query({ version })}`, { signal }).then((response) => response.blob());
     return loaded;
   }
   /** Show the picture in place of the name. */

@@ -1,5 +1,5 @@
 /**
- * What the playground asks for beside the answer, and hints about refusals.
+ * What the playground asks for beside the response, and hints about refusals.
  * @module
  */
 import { ApiError } from "../../api.js";
@@ -8,14 +8,14 @@ import { h } from "../../dom.js";
 /** Boxes less probable than this are not asked for; the slider filters those above it. */
 export const LEAST = 0.05;
 
-/** Tasks whose answers are boxes. */
+/** Tasks whose responses are boxes. */
 const BOXES = ["detection", "instance-segmentation", "keypoints"];
 
 /**
- * Whether the answers of a model are boxes.
+ * Whether the responses of a model are boxes.
  * @param {import("../../store.js").ModelDetail} model that answers
  */
-export const answersBoxes = (model) => BOXES.includes(model.task ?? "");
+export const responsesBoxes = (model) => BOXES.includes(model.task ?? "");
 
 /**
  * The query of a run: of boxes, also those that the slider may show later.
@@ -24,7 +24,7 @@ export const answersBoxes = (model) => BOXES.includes(model.task ?? "");
  * @returns {import("../../inference.js").Options}
  */
 export function options(model, live) {
-  return { ...(answersBoxes(model) ? { confidence: LEAST } : {}), ...(live ? { trace: "off" } : {}) };
+  return { ...(responsesBoxes(model) ? { confidence: LEAST } : {}), ...(live ? { trace: "off" } : {}) };
 }
 
 /**
@@ -33,5 +33,5 @@ export function options(model, live) {
  */
 export function hint(error) {
   if (!(error instanceof ApiError) || !error.status) return null;
-  return h("p", { class: "help" }, "That is the server’s own answer. ", h("a", { href: "/docs" }, "The API’s description"), " tells what it takes.");
+  return h("p", { class: "help" }, "That is the server’s own response. ", h("a", { href: "/docs" }, "The API’s description"), " tells what it takes.");
 }

@@ -7,7 +7,7 @@ import * as format from "../../format.js";
 
 /**
  * Build a bar of the stages, and the same as a list.
- * @param {import("./answer.js").Answered} answered run
+ * @param {import("./response.js").Answered} answered run
  */
 export function stages({ result, roundTrip }) {
   const { timing } = result;

@@ -25,7 +25,7 @@ export function live(root, signal) {
     latency: lineChart("Latency", "Median and 99th percentile of each second, interpolated between the classes of a histogram.", format.milliseconds),
     queue: lineChart("Queue", "Requests that wait, and requests that run.", (value) => value.toFixed(0)),
     batch: lineChart("Batch size", "Items of a run, on average.", (value) => value.toFixed(1)),
-    errors: lineChart("Errors a second", "Answers that were refusals or failures.", (value) => value.toFixed(1)),
+    errors: lineChart("Errors a second", "Responses that were refusals or failures.", (value) => value.toFixed(1)),
     memory: lineChart("Memory", "Resident memory of the server’s process.", format.bytes),
   };
   const counter = h("p", { class: "counter" });
@@ -86,7 +86,7 @@ export function live(root, signal) {
  */
 function whileSeen(call, signal) {
   let timer = 0;
-  /** Call, and again a second after the answer. */
+  /** Call, and again a second after the response. */
   async function next() {
     if (document.hidden || signal.aborted) return;
     await call();

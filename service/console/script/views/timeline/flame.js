@@ -21,7 +21,7 @@ const HUES = { queue: 1, decode: 3, run: 6, encode: 2, numpy: 5 };
 export class Flame {
   /**
    * @param {import("./spans.js").Spans} spans to draw
-   * @param {(span: Span|null) => void} pick told which is chosen
+   * @param {(span: Span|null) => void} pick called with the chosen one
    */
   constructor(spans, pick) {
     this.spans = spans;

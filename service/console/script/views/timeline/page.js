@@ -48,7 +48,7 @@ function build(context, run, events) {
   const input = keptInput(model?.name ?? "")?.input;
   fill(root,
     h("div", { class: "head" }, h("h1", {}, `Timeline of ${run.model}`),
-      h("p", {}, `Run ${run.request_id} of version ${run.version}, ${new Date(run.received_ms).toLocaleTimeString("en-GB")}: ${format.milliseconds(run.total_ms)} from the end of the request’s body to the answer.${run.batch_size > 1 ? ` It ran in a batch of ${run.batch_size}.` : ""}`)),
+      h("p", {}, `Run ${run.request_id} of version ${run.version}, ${new Date(run.received_ms).toLocaleTimeString("en-GB")}: ${format.milliseconds(run.total_ms)} from the end of the request’s body to the response.${run.batch_size > 1 ? ` It ran in a batch of ${run.batch_size}.` : ""}`)),
     run.observed && h("p", { class: "notice warn" }, "This run kept tensors or statistics, which makes it slower than a plain one."),
     h("section", { class: "card stack", "aria-label": "Timeline" },
       h("div", { class: "row" },
@@ -102,6 +102,6 @@ function table({ spans, rows }, choose) {
 
 /** @param {string} request */
 async function save(request) {
-  const answer = await send(`/traces/${encodeURIComponent(request)}?format=chrome`);
-  download(await answer.blob(), `kuiper-trace-${request}.json`);
+  const response = await send(`/traces/${encodeURIComponent(request)}?format=chrome`);
+  download(await response.blob(), `kuiper-trace-${request}.json`);
 }

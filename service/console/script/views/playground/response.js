@@ -1,5 +1,5 @@
 /**
- * The answer of a run, as the model's task has it.
+ * The response of a run, as the model's task has it.
  * @module
  */
 import { code } from "./code.js";
@@ -17,24 +17,24 @@ import * as format from "../../format.js";
  * @property {import("../../store.js").ModelDetail} model that answered
  * @property {string|null} version that was asked for
  * @property {import("../../store.js").Input} input of the run
- * @property {any} result the answer of `/infer`
+ * @property {any} result the response of `/infer`
  * @property {import("../../inference.js").Options} options of the query
- * @property {number} roundTrip milliseconds between the request and the answer, as the browser saw them
+ * @property {number} roundTrip milliseconds between the request and the response, as the browser saw them
  * @property {boolean} live whether it is one picture of many
  * @property {AbortSignal} signal aborted when the page is left
  */
 
 /**
- * Show an answer.
+ * Show a response.
  * @param {HTMLElement} root where it is shown
  * @param {Answered} answered run
  */
-export async function showAnswer(root, answered) {
+export async function showResponse(root, answered) {
   const { result, live } = answered;
   const main = await predictions(answered);
   const where = keptOpen(root);
   fill(root,
-    h("div", { class: "row between" }, h("h2", {}, "Answer"), h("span", { class: "quiet number" }, `version ${result.version} · ${format.milliseconds(result.timing.total_ms)} in the server`)),
+    h("div", { class: "row between" }, h("h2", {}, "Response"), h("span", { class: "quiet number" }, `version ${result.version} · ${format.milliseconds(result.timing.total_ms)} in the server`)),
     ...(result.warnings ?? []).map((/** @type {string} */ text) => h("p", { class: "notice warn" }, text)),
     main, stages(answered), !live && links(answered), !live && code(answered, /** @type {HTMLInputElement|null} */ (main.querySelector("#threshold"))),
     !live && result.outputs?.some((/** @type {any} */ output) => output.data !== undefined) && outputs(result.outputs));
@@ -42,7 +42,7 @@ export async function showAnswer(root, answered) {
 }
 
 /**
- * What is unfolded now: it stays so when the next answer comes.
+ * What is unfolded now: it stays so when the next response comes.
  * @param {HTMLElement} root
  */
 function keptOpen(root) {
@@ -63,7 +63,7 @@ async function predictions(answered) {
   const shown = items.slice(0, 8).map((/** @type {any[]} */ item, /** @type {number} */ index) =>
     h("div", { class: "stack tight" }, items.length > 1 && h("h3", {}, `Item ${index + 1}`), one(item, answered)));
   return h("div", { class: "stack" }, await preview(input, answered.signal), ...shown,
-    items.length > 8 && h("p", { class: "help" }, `${items.length - 8} more items are in the raw answer.`));
+    items.length > 8 && h("p", { class: "help" }, `${items.length - 8} more items are in the raw response.`));
 }
 
 /**

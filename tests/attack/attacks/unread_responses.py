@@ -1,4 +1,4 @@
-"""Large answers that nobody reads."""
+"""Large responses that nobody reads."""
 
 from contextlib import ExitStack
 
@@ -11,7 +11,7 @@ CAPTURED = "trace=off&capture=1,2,3,4"
 
 
 def run(target: Target, count: int) -> None:
-    """Ask for `count` answers of many megabytes, each on a connection of its own, and read none."""
+    """Ask for `count` responses of many megabytes, each on a connection of its own, and read none."""
     request = digits_request(min(MOST_ROWS, 25 * count), CAPTURED, "application/x-npz")
     with ExitStack() as stack:
         for _ in range(count):
@@ -19,4 +19,4 @@ def run(target: Target, count: int) -> None:
         target.hold()
 
 
-UNREAD_ANSWERS = Attack("large answers that nobody reads", "answers", run, (2, 16, 40))
+UNREAD_RESPONSES = Attack("large responses that nobody reads", "responses", run, (2, 16, 40))

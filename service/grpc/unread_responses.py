@@ -8,15 +8,15 @@ from service.errors import ServiceError
 from service.peer import Peer
 
 SMALL_BYTES = 1 << 14
-"""Most bytes of an answer that is not counted: the client's system takes it, whether the client reads or not."""
+"""Most bytes of a response that is not counted: the client's system takes it, whether the client reads or not."""
 _SHARE = 4
-"""One client may have so large a part of all unread answers, one in so many bytes."""
+"""One client may have so large a part of all unread responses, one in so many bytes."""
 
 
-class UnreadAnswers:
-    """Bytes of answers that clients have not read; who has too many is answered no more until it has read some.
+class UnreadResponses:
+    """Bytes of responses that clients have not read; who has too many is answered no more until it has read some.
 
-    gRPC offers no way to end a call whose answer is not read; the client's connection has to end. Used on the event
+    gRPC offers no way to end a call whose response is not read; the client's connection has to end. Used on the event
     loop only.
 
     Args:
@@ -31,25 +31,25 @@ class UnreadAnswers:
         """Check whether a client may be answered more.
 
         Raises:
-            ServiceError: 429 `answers_unread`.
+            ServiceError: 429 `responses_unread`.
         """
         held = self._held.get(client, 0)
         if held > self._most:
-            message = f"{held} bytes of answers are not read yet, {self._most} are the most for one client; read them"
-            raise ServiceError(429, "answers_unread", message, {"unread": held, "limit": self._most})
+            message = f"{held} bytes of responses are not read yet, {self._most} are the most for one client; read them"
+            raise ServiceError(429, "responses_unread", message, {"unread": held, "limit": self._most})
 
     def add(self, client: Peer, size: int) -> None:
-        """Count an answer that is being sent."""
+        """Count a response that is being sent."""
         self._held[client] += size
 
     def remove(self, client: Peer, size: int) -> None:
-        """Note that an answer is read, or never will be."""
+        """Note that a response is read, or never will be."""
         self._held[client] -= size
         if self._held[client] <= 0:
             del self._held[client]
 
     def add_until_done(self, client: Peer, size: int, rpc: Any) -> None:
-        """Count the answer to a call of gRPC until that is over."""
+        """Count the response to a call of gRPC until that is over."""
         self.add(client, size)
         rpc.add_done_callback(partial(self._remove_of, client, size))
 

@@ -1,4 +1,4 @@
-"""The answer to `/infer`, before it becomes bytes."""
+"""The response to `/infer`, before it becomes bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -12,7 +12,7 @@ from service.codec.decoded import Picture
 from service.codec.json_array import json_number
 from service.tasks import Prediction
 
-AnswerDocument = dict[str, Any]
+ResponseDocument = dict[str, Any]
 """`model`, `version`, `request_id`, `outputs` and `timing`, and what there is of `predictions`, `warnings`, `images`,
 `captured` and `trace`.
 
@@ -22,7 +22,7 @@ Tensors are still numpy arrays.
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Milliseconds that the stages took which are complete when an answer is built.
+    """Milliseconds that the stages took which are complete when a response is built.
 
     `is_observed` marks a run that captured operands or took statistics, which takes longer than others.
     """
@@ -33,7 +33,7 @@ class Timing:
     is_observed: bool = False
 
 
-def build_answer(
+def build_response(
     model: str,
     version: str,
     request_id: str,
@@ -43,8 +43,8 @@ def build_answer(
     timing: Timing,
     warning: str | None = None,
     pictures: Sequence[Picture] = (),
-) -> AnswerDocument:
-    """Build the answer to a request.
+) -> ResponseDocument:
+    """Build the response to a request.
 
     Args:
         model: name of the model.
@@ -54,41 +54,41 @@ def build_answer(
         result: what the run gave.
         predictions: for each item of the batch its predictions, best first; None where the model has none.
         timing: times so far.
-        warning: what the client is to be told about the predictions.
+        warning: the warning about the predictions, for the client.
         pictures: the pictures that inputs were made of.
 
     Returns:
         A dict for `encode`; `predictions`, `warnings`, `images`, `captured` and `trace` are left out where there are
         none.
     """
-    answer: AnswerDocument = {"model": model, "version": version, "request_id": request_id}
+    response: ResponseDocument = {"model": model, "version": version, "request_id": request_id}
     if predictions is not None:
-        answer["predictions"] = describe_predictions(predictions)
+        response["predictions"] = describe_predictions(predictions)
     warnings = [*([] if warning is None else [warning]), *_picture_warnings(pictures)]
     if warnings:
-        answer["warnings"] = warnings
+        response["warnings"] = warnings
     if pictures:
-        answer["images"] = [_picture(picture) for picture in pictures]
+        response["images"] = [_picture(picture) for picture in pictures]
     named = zip(_names(ports, len(result.outputs)), result.outputs, strict=True)
-    answer["outputs"] = [{"name": name} | _value(value) for name, value in named]
-    answer["timing"] = {
+    response["outputs"] = [{"name": name} | _value(value) for name, value in named]
+    response["timing"] = {
         "decode_ms": _milliseconds(timing.decode_ms),
         "queue_ms": _milliseconds(timing.queue_ms),
         "forward_ms": _milliseconds(timing.forward_ms),
         **_mark(timing.is_observed),
     }
     if result.captured:
-        answer["captured"] = [
+        response["captured"] = [
             {"name": name} | _backend(result.captured_by.get(name)) | _value(value)
             for name, value in result.captured.items()
         ]
     if result.trace is not None:
-        answer["trace"] = describe_trace(result.trace)
-    return answer
+        response["trace"] = describe_trace(result.trace)
+    return response
 
 
 def _picture_warnings(pictures: Sequence[Picture]) -> list[str]:
-    """Return what clients are to be told about pictures."""
+    """Return the warnings about pictures, for the client."""
     names = (
         ["the image"] if len(pictures) == 1 else [f"image {place}" for place in range(1, len(pictures) + 1)]
     )
@@ -100,33 +100,33 @@ def _picture_warnings(pictures: Sequence[Picture]) -> list[str]:
 
 
 def describe_predictions(predictions: Sequence[Sequence[Prediction]]) -> list[list[dict[str, Any]]]:
-    """Describe predictions as answers show them."""
+    """Describe predictions as responses show them."""
     return [[_prediction(one) for one in item] for item in predictions]
 
 
-def leave_out_data(answer: AnswerDocument) -> None:
-    """Leave the elements of the outputs out of an answer, which then holds their names, shapes and dtypes."""
-    for output in answer["outputs"]:
+def leave_out_data(response: ResponseDocument) -> None:
+    """Leave the elements of the outputs out of a response, which then holds their names, shapes and dtypes."""
+    for output in response["outputs"]:
         del output["data"]
 
 
 def complete_timing(
-    answer: AnswerDocument, received_ns: int, started_ns: int, ended_ns: int
+    response: ResponseDocument, received_ns: int, started_ns: int, ended_ns: int
 ) -> dict[str, float | bool]:
-    """Return an answer's `timing`, completed by the two times that are known only after its serialisation.
+    """Return a response's `timing`, completed by the two times that are known only after its serialisation.
 
     Args:
-        answer: what `build_answer` gave.
+        response: what `build_response` gave.
         received_ns: when the request was complete.
         started_ns: when serialisation began.
         ended_ns: when it ended.
     """
     times = {"encode_ms": ended_ns - started_ns, "total_ms": ended_ns - received_ns}
-    return {**answer["timing"], **{key: _milliseconds(value / 1e6) for key, value in times.items()}}
+    return {**response["timing"], **{key: _milliseconds(value / 1e6) for key, value in times.items()}}
 
 
 def _names(ports: Sequence[Port], count: int) -> list[str]:
-    """Name the outputs; only a run tells how many tensors an operand holds that carries a list."""
+    """Name the outputs; only a run shows how many tensors an operand holds that carries a list."""
     if len(ports) == count:
         return [port.operand for port in ports]
     return [f"output_{index}" for index in range(count)]
@@ -186,7 +186,7 @@ def _value(value: Value) -> dict[str, Any]:
 
 
 def describe_trace(trace: RunTrace) -> dict[str, Any]:
-    """Describe a trace as answers show it: `total_ms`, `observed`, `pieces` where that is so, and `layers`."""
+    """Describe a trace as responses show it: `total_ms`, `observed`, `pieces` where that is so, and `layers`."""
     return {
         "total_ms": _milliseconds(trace.total_us / 1000),
         **_mark(trace.is_observed),

@@ -1,4 +1,4 @@
-"""Answers that are too large are refused: before the run where that is known, else before they are written."""
+"""Responses that are too large are refused: before the run where that is known, else before they are written."""
 
 from io import BytesIO
 from pathlib import Path
@@ -12,13 +12,13 @@ from engine import PNNX_COMPUTE, Array, RunResult
 from service.codec import Options
 from service.config.limits import Limits
 from service.errors import ServiceError
-from service.infer.answer_size import PlannedSize, array_bytes, planned_size
 from service.infer.exchange import InferExchange
+from service.infer.response_size import PlannedSize, array_bytes, planned_size
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.answer import Answer
 from service.scheduling.job import RunOutcome
 from service.scheduling.record import Timestamps
+from service.scheduling.response import EncodedResponse
 from service.v2.compression import GZIP, IDENTITY
 from service.v2.exchange import V2Exchange
 from tests.service.models import DIGIT_CONFIG, add_model
@@ -55,7 +55,7 @@ def exchange(
     return InferExchange(model, "r", body.getvalue(), "application/x-npy", chosen, accepted, limits, 0)
 
 
-def answer(made: InferExchange | V2Exchange) -> Answer:
+def respond(made: InferExchange | V2Exchange) -> EncodedResponse:
     decoded = made.decode()
     graph = made.model.graph if isinstance(made, InferExchange) else made._model.graph
     result: RunResult = graph.run(decoded.inputs, capture=decoded.options.capture or ())
@@ -64,17 +64,17 @@ def answer(made: InferExchange | V2Exchange) -> Answer:
 
 def check_refused(made: InferExchange | V2Exchange, unit: str = "bytes") -> None:
     with pytest.raises(ServiceError) as caught:
-        answer(made)
-    assert (caught.value.status, caught.value.code) == (413, "answer_too_large")
+        respond(made)
+    assert (caught.value.status, caught.value.code) == (413, "response_too_large")
     assert caught.value.details["unit"] == unit
 
 
 def test_captures_that_are_too_large_are_refused_before_the_run(model: LoadedModel) -> None:
     for kind, size in ("application/x-npz", 2 * BYTES), ("application/json", 4 * BYTES):
-        assert exchange(model, Limits(answer_bytes=size), kind, capture=("1", "2")).decode()
+        assert exchange(model, Limits(response_bytes=size), kind, capture=("1", "2")).decode()
         with pytest.raises(ServiceError) as caught:
-            exchange(model, Limits(answer_bytes=size - 1), kind, capture=("1", "2")).decode()
-        assert (caught.value.status, caught.value.code) == (413, "answer_too_large")
+            exchange(model, Limits(response_bytes=size - 1), kind, capture=("1", "2")).decode()
+        assert (caught.value.status, caught.value.code) == (413, "response_too_large")
 
 
 def test_sizes_of_captures_are_those_of_the_run(model: LoadedModel) -> None:
@@ -89,28 +89,28 @@ def test_sizes_of_captures_are_those_of_the_run(model: LoadedModel) -> None:
 def test_outputs_that_are_too_large_are_refused_before_they_are_written(
     model: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = exchange(model, Limits(answer_bytes=BYTES - 1))
+    made = exchange(model, Limits(response_bytes=BYTES - 1))
     monkeypatch.setattr("service.infer.exchange.encode", lambda *_, **__: pytest.fail("written"))
     check_refused(made)
 
 
 def test_texts_that_are_too_large_are_refused(model: LoadedModel) -> None:
-    check_refused(exchange(model, Limits(answer_bytes=2 * BYTES)))
-    assert answer(exchange(model, Limits())).length > 2 * BYTES
+    check_refused(exchange(model, Limits(response_bytes=2 * BYTES)))
+    assert respond(exchange(model, Limits())).length > 2 * BYTES
 
 
 def test_too_many_predictions_are_refused(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.tasks.classification.MAX_PREDICTIONS", 3 * ROWS)
-    assert len(orjson.loads(answer(exchange(model, Limits())).body)["predictions"]) == ROWS
+    assert len(orjson.loads(respond(exchange(model, Limits())).body)["predictions"]) == ROWS
     check_refused(exchange(model, Limits(), task={"top_k": 4}), "predictions")
 
 
 @pytest.mark.parametrize("binary", [True, False])
 @pytest.mark.parametrize("encoding", [IDENTITY, GZIP])
-def test_large_answers_of_v2(model: LoadedModel, binary: bool, encoding: str) -> None:
+def test_large_responses_of_v2(model: LoadedModel, binary: bool, encoding: str) -> None:
     document = {"inputs": [json_input("0", rows())], "parameters": {"binary_data_output": binary}}
     made = V2Exchange(model, orjson.dumps(document), IDENTITY, None, encoding, Limits())
-    sent = answer(made)
+    sent = respond(made)
     assert sent.length > BYTES // 2
     if encoding == IDENTITY:
         length = int(sent.headers.get("Inference-Header-Content-Length", sent.length))
@@ -119,5 +119,5 @@ def test_large_answers_of_v2(model: LoadedModel, binary: bool, encoding: str) ->
         expected = model.graph.run({"0": rows()}).outputs[0].ravel()
         np.testing.assert_array_equal(values.astype(PNNX_COMPUTE["f32"]), expected)
     for limit in (BYTES - 1, BYTES) if not binary else (BYTES - 1,):
-        limits = Limits(answer_bytes=limit)
+        limits = Limits(response_bytes=limit)
         check_refused(V2Exchange(model, orjson.dumps(document), IDENTITY, None, encoding, limits))

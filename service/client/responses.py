@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from service.client.errors import AnswerError
+from service.client.errors import ResponseError
 from service.client.inputs import Array
 
 
@@ -28,7 +28,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class InferResponse:
     """What the outputs of a run mean.
 
     Attributes:
@@ -40,7 +40,7 @@ class Answer:
         warnings: what is doubtful about them.
         timing: milliseconds of each stage at the server, by its name.
         request_id: id of the request.
-        fields: all fields of the answer, as the server's API describes them, without the data of arrays.
+        fields: all fields of the response, as the server's API describes them, without the data of arrays.
     """
 
     model: str
@@ -137,26 +137,26 @@ class Trace:
     Attributes:
         total_ms: milliseconds of the run.
         layers: every layer in execution order.
-        answer: predictions and timing of the same run.
+        response: predictions and timing of the same run.
     """
 
     total_ms: float
     layers: tuple[Layer, ...]
-    answer: Answer
+    response: InferResponse
 
 
-def read_answer(fields: Any, arrays: Mapping[str, Array]) -> Answer:
-    """Return an answer of `/infer` with types.
+def read_response(fields: Any, arrays: Mapping[str, Array]) -> InferResponse:
+    """Return a response of `/infer` with types.
 
     Args:
         fields: its JSON.
         arrays: its outputs.
 
     Raises:
-        AnswerError: it is no such answer.
+        ResponseError: it is no such response.
     """
     try:
-        return Answer(
+        return InferResponse(
             model=fields["model"],
             version=fields["version"],
             predictions=fields.get("predictions") or [],
@@ -171,30 +171,30 @@ def read_answer(fields: Any, arrays: Mapping[str, Array]) -> Answer:
 
 
 def read_trace(fields: Any, arrays: Mapping[str, Array]) -> Trace:
-    """Return an answer of `/infer` with a trace; arguments as for `read_answer`.
+    """Return a response of `/infer` with a trace; arguments as for `read_response`.
 
     Raises:
-        AnswerError: it is no such answer.
+        ResponseError: it is no such response.
     """
-    answer = read_answer(fields, arrays)
+    response = read_response(fields, arrays)
     try:
         trace = fields["trace"]
-        return Trace(trace["total_ms"], tuple(_layer(layer) for layer in trace["layers"]), answer)
+        return Trace(trace["total_ms"], tuple(_layer(layer) for layer in trace["layers"]), response)
     except (KeyError, TypeError) as error:
         raise _unlike("/infer with a trace", error) from error
 
 
-def read_detections(answer: Answer) -> list[list[Detection]]:
-    """Return what was found in each picture of an answer.
+def read_detections(response: InferResponse) -> list[list[Detection]]:
+    """Return what was found in each picture of a response.
 
     Raises:
-        AnswerError: the model's task finds no boxes.
+        ResponseError: the model's task finds no boxes.
     """
     try:
-        return [[_detection(found) for found in item] for item in answer.predictions]
+        return [[_detection(found) for found in item] for item in response.predictions]
     except (KeyError, TypeError, ValueError) as error:
-        message = f"model {answer.model} predicts no boxes: its task is another one, or it has none"
-        raise AnswerError(message) from error
+        message = f"model {response.model} predicts no boxes: its task is another one, or it has none"
+        raise ResponseError(message) from error
 
 
 def _detection(found: Mapping[str, Any]) -> Detection:
@@ -227,5 +227,5 @@ def _operand(operand: Mapping[str, Any]) -> Operand:
     )
 
 
-def _unlike(path: str, error: Exception) -> AnswerError:
-    return AnswerError(f"the answer is none of {path}: {error!r}")
+def _unlike(path: str, error: Exception) -> ResponseError:
+    return ResponseError(f"the response is none of {path}: {error!r}")

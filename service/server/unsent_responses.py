@@ -1,4 +1,4 @@
-"""Answers that their clients do not read: how much memory they may take, and for how long."""
+"""Responses that their clients do not read: how much memory they may take, and for how long."""
 
 import asyncio
 import logging
@@ -14,10 +14,10 @@ _logger = logging.getLogger(__name__)
 
 
 class Sender(Protocol):
-    """A connection, as far as it sends answers."""
+    """A connection, as far as it sends responses."""
 
     def unsent_bytes(self) -> int:
-        """Return the bytes of answers that are begun and that the system has not taken yet."""
+        """Return the bytes of responses that are begun and that the system has not taken yet."""
 
     def abort(self) -> None:
         """Close at once; what is unsent is lost."""
@@ -28,7 +28,7 @@ class _Progress:
     """What a client has taken so far.
 
     Attributes:
-        began: when its answer could not be sent at once, in seconds of the event loop's clock.
+        began: when its response could not be sent at once, in seconds of the event loop's clock.
         unsent: bytes that it had yet to take when it was last looked at.
         taken: bytes that it has taken since `began`.
         window: when the current patience time began.
@@ -51,10 +51,10 @@ class _Progress:
         return self.taken / max(now - self.began, TICK_SECONDS)
 
 
-class UnsentAnswers:
-    """Cuts clients off that hardly read their answers: after a set time, and at once where memory is short.
+class UnsentResponses:
+    """Cuts clients off that hardly read their responses: after a set time, and at once where memory is short.
 
-    Used on the event loop only. Costs nothing for an answer that the system takes whole.
+    Used on the event loop only. Costs nothing for a response that the system takes whole.
 
     Args:
         limit: most unsent bytes of all connections together; above, the slowest client is cut off.
@@ -68,7 +68,7 @@ class UnsentAnswers:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, sender: Sender) -> None:
-        """Look at a connection from now on, until all of its answers are sent or it is forgotten."""
+        """Look at a connection from now on, until all of its responses are sent or it is forgotten."""
         progress = self._senders.get(sender)
         if progress is not None:
             progress.unsent = sender.unsent_bytes()
@@ -107,7 +107,7 @@ class UnsentAnswers:
                 self.forget(sender)
             elif now - progress.window >= self._patience:
                 if progress.taken - progress.taken_before < LEAST_RATE * self._patience:
-                    self._cut_off(sender, f"takes less than {LEAST_RATE} bytes per second of its answer")
+                    self._cut_off(sender, f"takes less than {LEAST_RATE} bytes per second of its response")
                 progress.window, progress.taken_before = now, progress.taken
         self._make_room(now)
         if self._senders and self._timer is None:
@@ -130,7 +130,7 @@ class UnsentAnswers:
             if total <= self._limit or len(self._senders) == 1:
                 break
             total -= self._senders[sender].unsent
-            self._cut_off(sender, "is the slowest to read, and the answers of all take too much memory")
+            self._cut_off(sender, "is the slowest to read, and the responses of all take too much memory")
 
     def _cut_off(self, sender: Sender, why: str) -> None:
         _logger.info("a connection is closed: its client %s", why)

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from service.server.unsent_answers import LEAST_RATE, UnsentAnswers
+from service.server.unsent_responses import LEAST_RATE, UnsentResponses
 
 PATIENCE = 3.0
 
 
 class Reader:
-    """A client with an answer to read."""
+    """A client with a response to read."""
 
     def __init__(self, unsent: int) -> None:
         self.unsent = unsent
@@ -70,8 +70,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 
 
 def test_a_client_that_reads_nothing_has_its_time(clock: Clock) -> None:
-    answers, reader = UnsentAnswers(1 << 30, PATIENCE), Reader(1 << 20)
-    answers.watch(reader)
+    responses, reader = UnsentResponses(1 << 30, PATIENCE), Reader(1 << 20)
+    responses.watch(reader)
     for _ in range(2):
         clock.step()
     assert not reader.is_cut_off
@@ -80,9 +80,9 @@ def test_a_client_that_reads_nothing_has_its_time(clock: Clock) -> None:
 
 
 def test_a_client_that_reads_too_slowly_is_cut_off_and_one_that_reads_is_not(clock: Clock) -> None:
-    answers, slow, steady = UnsentAnswers(1 << 30, PATIENCE), Reader(1 << 20), Reader(1 << 20)
-    answers.watch(slow)
-    answers.watch(steady)
+    responses, slow, steady = UnsentResponses(1 << 30, PATIENCE), Reader(1 << 20), Reader(1 << 20)
+    responses.watch(slow)
+    responses.watch(steady)
     while steady.unsent:
         slow.unsent -= 10
         steady.unsent = max(0, steady.unsent - LEAST_RATE)
@@ -91,40 +91,40 @@ def test_a_client_that_reads_too_slowly_is_cut_off_and_one_that_reads_is_not(clo
     assert not steady.is_cut_off
 
 
-def test_a_client_that_gets_answer_after_answer_is_not_taken_for_a_slow_one(clock: Clock) -> None:
-    answers, reader = UnsentAnswers(1 << 30, PATIENCE), Reader(1 << 20)
-    answers.watch(reader)
+def test_a_client_that_gets_response_after_response_is_not_taken_for_a_slow_one(clock: Clock) -> None:
+    responses, reader = UnsentResponses(1 << 30, PATIENCE), Reader(1 << 20)
+    responses.watch(reader)
     for _ in range(10):
         reader.unsent = 0
-        answers.note(reader)  # it has read all, and the next answer follows
+        responses.note(reader)  # it has read all, and the next response follows
         reader.unsent = 1 << 20
-        answers.watch(reader)
+        responses.watch(reader)
         clock.step()
     assert not reader.is_cut_off
-    answers.forget(reader)
+    responses.forget(reader)
 
 
 def test_the_slowest_make_room(clock: Clock) -> None:
-    answers = UnsentAnswers(100_000, 60.0)
+    responses = UnsentResponses(100_000, 60.0)
     readers = [Reader(40_000) for _ in range(4)]
     for reader in readers[:2]:
-        answers.watch(reader)
+        responses.watch(reader)
     clock.step()
     readers[0].unsent -= 1000
     clock.step()
-    answers.watch(readers[2])
+    responses.watch(readers[2])
     assert [reader.is_cut_off for reader in readers] == [False, True, False, False]
-    answers.watch(readers[3])
+    responses.watch(readers[3])
     assert [reader.is_cut_off for reader in readers] == [True, True, False, False]
     for reader in readers[2:]:
-        answers.forget(reader)
+        responses.forget(reader)
 
 
 def test_who_has_just_begun_and_who_is_alone_may_exceed_the_limit(clock: Clock) -> None:
-    answers = UnsentAnswers(10, 60.0)
+    responses = UnsentResponses(10, 60.0)
     readers = [Reader(40_000), Reader(40_000)]
     for reader in readers:
-        answers.watch(reader)
+        responses.watch(reader)
     assert not any(reader.is_cut_off for reader in readers)
     clock.step()
     assert [reader.is_cut_off for reader in readers] == [True, False]

@@ -1,4 +1,4 @@
-"""How large the arrays of an answer are, before and after the run that makes them."""
+"""How large the arrays of a response are, before and after the run that makes them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The answer to a call, as bytes that are ready to be sent."""
+"""The response to a call, as bytes that are ready to be sent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ BytesLike = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An encoded answer.
+class EncodedResponse:
+    """An encoded response.
 
     Attributes:
         pieces: the bytes of its body; arrays among them are sent from where they lie, without a copy.
