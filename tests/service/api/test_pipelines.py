@@ -1,0 +1,154 @@
+"""Pipelines of small models: tensors of one step are inputs of another; errors, deadlines and cancellation."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from httpx import AsyncClient
+
+from service.config.settings import Settings
+from service.services import services_of
+from tests.cases import check_each
+from tests.service.api.responses import check_error, values
+from tests.service.api.test_infer_queue import Gate, number
+from tests.service.conftest import client_of, running
+from tests.service.models import DIGIT, DIGIT_CONFIG, VECTOR, add_model
+from tests.service.scheduling.stubs import expire
+
+pytestmark = pytest.mark.anyio
+
+DOUBLE = """
+pnnx.Input      pnnx_input_0  0 1 0 #0=(?,3)f32
+pnnx.Expression twice         1 1 0 1 expr=mul(@0,2) #0=(?,3)f32 #1=(?,3)f32
+pnnx.Output     pnnx_output_0 1 0 1 #1=(?,3)f32
+"""
+ROW = """
+task = "pipeline"
+[[pipeline.steps]]
+name = "a"
+model = "vector"
+[[pipeline.steps]]
+name = "b"
+model = "double"
+tensors = {pnnx_input_0 = "a/pnnx_output_0"}
+"""
+
+
+def add_pipeline(root: Path, name: str, config: str) -> None:
+    (root / name).mkdir(parents=True)
+    (root / name / "model.toml").write_text(config)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    root = tmp_path_factory.mktemp("pipelines")
+    add_model(root, "vector", VECTOR)
+    add_model(root, "double", DOUBLE)
+    add_model(root, "digit", DIGIT, DIGIT_CONFIG)
+    add_pipeline(root, "row", ROW)
+    return Settings(models=root, workers=1, queue_size=4, timeout=20, model_control="explicit", warm_up=False)
+
+
+@pytest.fixture
+async def app(settings: Settings) -> AsyncIterator[FastAPI]:
+    async with running(settings) as created:
+        yield created
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[AsyncClient]:
+    async with client_of(app) as created:
+        yield created
+
+
+async def test_a_step_takes_tensors_of_an_earlier_one(client: AsyncClient) -> None:
+    response = await client.post("/infer?model=row", json={"inputs": [{"data": [[-1, 2, 3], [4, -5, 6]]}]})
+    assert response.status_code == 200, response.text
+    shown = {output["name"]: output["data"] for output in response.json()["outputs"]}
+    assert [[0, 4, 6], [8, 0, 12]] in shown.values()
+    names = [layer["name"] for layer in response.json()["trace"]["layers"]]
+    assert [name for name in names if "pnnx" not in name] == ["a/relu", "b/twice"]
+
+
+async def test_errors_name_the_step(client: AsyncClient) -> None:
+    await client.post("/v2/repository/models/double/unload")
+    response = await client.post("/infer?model=row", json=number(1))
+    assert response.status_code == 503
+    assert "'b'" in response.json()["error"]
+    await client.post("/v2/repository/models/double/load")
+    assert (await client.post("/infer?model=row", json=number(1))).status_code == 200
+
+
+async def test_a_client_that_leaves_stops_the_step(
+    app: FastAPI, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(monkeypatch)
+    task = asyncio.create_task(client.post("/infer?model=row", json=number(1)))
+    await gate.has_begun()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    gate.open.set()
+    async with asyncio.timeout(20):
+        while services_of(app).scheduler.running():
+            await asyncio.sleep(0)
+    assert gate.reasons == ["the client left"]  # of the first step; the second never began
+    assert services_of(app).scheduler.waiting() == 0
+
+
+async def test_the_deadline_is_that_of_all_steps(
+    app: FastAPI, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(monkeypatch)
+    task = asyncio.create_task(client.post("/infer?model=row", json=number(1)))
+    await gate.has_begun()
+    expire(services_of(app).scheduler)
+    check_error(await task, 504, "timeout")
+    gate.open.set()
+    async with asyncio.timeout(20):
+        while services_of(app).scheduler.running():
+            await asyncio.sleep(0)
+    assert len(gate.reasons) == 1
+
+
+async def test_faulty_files_say_what_is_expected(client: AsyncClient, settings: Settings) -> None:
+    step = '[[pipeline.steps]]\nname = "a"\nmodel = "vector"\n'
+    cases = [
+        (
+            "loop",
+            '[[pipeline.steps]]\nname = "a"\nmodel = "row"\n',
+            "a pipeline; expected a model with weights",
+        ),
+        ("none", '[[pipeline.steps]]\nname = "a"\nmodel = "vectr"\n', "did you mean 'vector'"),
+        (
+            "later",
+            step + '[[pipeline.steps]]\nname = "b"\nmodel = "digit"\ncrops = "c"\n',
+            "an earlier step: a",
+        ),
+        ("boxes", step + '[[pipeline.steps]]\nname = "b"\nmodel = "digit"\ncrops = "a"\n', "gives no boxes"),
+        ("twice", step + step, "a name of its own"),
+        ("empty", "[pipeline]\nsteps = []\n", "steps"),
+        (
+            "wire",
+            step
+            + '[[pipeline.steps]]\nname = "b"\nmodel = "double"\ntensors = {pnnx_input_0 = "a/nothing"}\n',
+            "a/pnnx_output_0",
+        ),
+    ]
+
+    async def reason(name: str, config: str) -> str:
+        add_pipeline(settings.models, name, 'task = "pipeline"\n' + config)
+        response = await client.post(f"/v2/repository/models/{name}/load")
+        (settings.models / name / "model.toml").unlink()
+        (settings.models / name).rmdir()
+        return response.text
+
+    found = [(name, expected, await reason(name, config)) for name, config, expected in cases]
+
+    def check(case: tuple[str, str, str]) -> None:
+        assert case[1] in case[2]
+
+    check_each(found, check)
+    assert values(await client.post("/infer?model=vector", json=number(2))) == [[2, 2, 2]]
