@@ -44,7 +44,7 @@ class Metrics:
 
     One process keeps its counters in memory. Several, each with a number of its own, keep them in the folder
     `PROMETHEUS_MULTIPROC_DIR`, in files by number: counters of a process that has ended stay, and those of the next one
-    with its number go on. Gauges are told apart by the label `process`.
+    with its number go on. Gauges are distinguished by the label `process`.
 
     Args:
         collectors: show the state of the server.
