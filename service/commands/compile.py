@@ -125,7 +125,7 @@ def _compile(settings: Settings, tell: Callable[[LoadedModel], None]) -> _Compil
     except RepositoryError as error:
         print(f"kuiper: {error}", file=sys.stderr)
         return _Compiled([], is_good=False)
-    models = [model for entry in entries.values() for model in entry.versions.values()]
+    models = [model for entry in entries.values() for model in entry.versions.values() if not model.steps]
     for model in models:
         tell(model)
     is_whole = not any(entry.unavailable for entry in entries.values())

@@ -11,7 +11,7 @@ from service.config.settings import Settings
 from service.grpc.messages import message_class
 from service.grpc.options import channel_options
 from tests.service.grpc.servers import INFER, blocked, grpc_address
-from tests.service.grpc.test_streaming import STREAM, Sender
+from tests.service.grpc.test_streaming import STREAM, Sender, response
 from tests.service.models import VECTOR, add_model
 from tests.service.server.blocking import BLOCKING
 from tests.service.server.process import SOON, ServerProcess, run_to_end
@@ -36,8 +36,8 @@ def test_what_has_begun_is_answered(tmp_path: Path) -> None:
             refused = late.unary_unary(INFER).future(blocked(3), timeout=SOON).exception()
         assert refused.code() is grpc.StatusCode.UNAVAILABLE
         server.gate.give(2)
-        response = service_pb2.ModelInferResponse.FromString(begun.result())
-        assert np.frombuffer(response.raw_output_contents[0], np.float32).tolist() == [1]
+        first = service_pb2.ModelInferResponse.FromString(begun.result())
+        assert np.frombuffer(first.raw_output_contents[0], np.float32).tolist() == [1]
         responses: list[str] = []
         status = None
         try:

@@ -91,7 +91,7 @@ def test_errors_do_not_end_a_stream_unless_it_is_strict(raw: RawClient) -> None:
     assert told(caught.value)[:2] == ("INVALID_ARGUMENT", "invalid_message")
 
 
-def test_a_stream_that_never_ends_responses_each_request_as_it_comes(raw: RawClient) -> None:
+def test_a_stream_that_never_ends_answers_each_request_as_it_comes(raw: RawClient) -> None:
     sender = Sender()
     responses = raw.channel.stream_stream(STREAM)(iter(sender), timeout=SOON)
     for number in range(3):
