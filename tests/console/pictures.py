@@ -32,7 +32,7 @@ def take_playground(page: "Page", target: Path) -> None:
             page.set_input_files("#picture-file", str(ROOT / "models" / MODEL / "samples/0.png"))
         request = waited.value.headers["x-request-id"]
         page.locator(f'.links a[href*="{request}"]').first.wait_for()
-        text = page.locator(".answer > .between .number").inner_text()
+        text = page.locator(".response > .between .number").inner_text()
         taken.append(float(text.split("·")[1].split()[0]))
         if taken[-1] <= min(taken) and len(taken) > RUNS // 2:
             break

@@ -92,7 +92,7 @@ def test_a_bad_file_shows_the_sentence_of_the_server(visit: Visit, tmp_path: Pat
     ).json()
     visit.open("#/digits/playground")
     drop(visit, tmp_path / "broken.png")
-    alert = visit.page.locator(".answer [role=alert]")
+    alert = visit.page.locator(".response [role=alert]")
     alert.wait_for()
     assert refused["error"] in alert.inner_text()
     assert refused["code"] in alert.inner_text()
@@ -202,6 +202,6 @@ def test_back_undoes_a_step_inside_the_console(visit: Visit) -> None:
     visit.page.locator("button[aria-pressed=true]", has_text="As needed").wait_for()
     visit.page.go_back()
     visit.page.get_by_text("Drop a picture here").or_(visit.page.get_by_text("Choose a file")).or_(
-        visit.page.locator(".answer")
+        visit.page.locator(".response")
     ).first.wait_for()
     visit.check()

@@ -9,7 +9,7 @@ def test_nobody_is_told_that_the_server_has_answered(visit: Visit, samples: Path
     visit.open("#/digits/playground")
     visit.page.route("**/infer?*", lambda route: route.abort())
     visit.page.locator("#picture-file").set_input_files(samples / "7.png")
-    response = visit.page.locator(".answer")
+    response = visit.page.locator(".response")
     response.get_by_text("The server cannot be reached.").wait_for()
     assert "own response" not in response.inner_text()
 
