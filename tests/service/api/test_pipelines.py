@@ -114,6 +114,7 @@ async def test_the_deadline_is_that_of_all_steps(
 
 
 async def test_faulty_files_say_what_is_expected(client: AsyncClient, settings: Settings) -> None:
+    root = Path(str(settings.models))
     step = '[[pipeline.steps]]\nname = "a"\nmodel = "vector"\n'
     cases = [
         (
@@ -139,10 +140,10 @@ async def test_faulty_files_say_what_is_expected(client: AsyncClient, settings: 
     ]
 
     async def reason(name: str, config: str) -> str:
-        add_pipeline(settings.models, name, 'task = "pipeline"\n' + config)
+        add_pipeline(root, name, 'task = "pipeline"\n' + config)
         response = await client.post(f"/v2/repository/models/{name}/load")
-        (settings.models / name / "model.toml").unlink()
-        (settings.models / name).rmdir()
+        (root / name / "model.toml").unlink()
+        (root / name).rmdir()
         return response.text
 
     found = [(name, expected, await reason(name, config)) for name, config, expected in cases]
