@@ -40,7 +40,18 @@ _GROWTH = 4
 """How many times as many bytes as the body its result may have, besides arrays."""
 _REFUSALS = frozenset((400, 413, 415, 422))
 """Statuses of errors that a body may have."""
-_KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "VIRTUAL_ENV")
+_NUMPY_VARIABLES = ("OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES")
+"""What chooses numpy's instructions: a large image gets the bits that a small one gets in the server."""
+_KEPT_VARIABLES = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "SYSTEMROOT",
+    "VIRTUAL_ENV",
+    *_NUMPY_VARIABLES,
+)
 """Variables of the environment that the process gets; the others may be secrets."""
 
 Result = TypeVar("Result")
