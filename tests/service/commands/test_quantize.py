@@ -118,8 +118,11 @@ def test_the_most_harmful_layers_stay_in_float32_until_the_outputs_are_good_enou
     assert main([str(param), "--data", str(data), "--tolerance", "0.5"]) == 0
     assert len(read_sidecar(param, param.with_suffix(".bin")).layers) == 3
     assert main([str(param), "--data", str(data), "--tolerance", "0.007"]) == 0
-    layers = read_sidecar(param, param.with_suffix(".bin")).layers
+    found = read_sidecar(param, param.with_suffix(".bin"))
+    layers = found.layers
     assert 0 < len(layers) < 3
+    assert found.figures is not None
+    assert {name for name, layer in found.figures.layers.items() if layer.quantized} == layers.keys()
     kept = {"one", "two", "fc"} - layers.keys()
     out = capsys.readouterr().out
     assert all(f"kept in f32: {name}, which costs" in out for name in kept)
