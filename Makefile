@@ -217,8 +217,8 @@ $(VENV)/recipes.installed: $(VENV)/train.installed tests/recipes/requirements.tx
 	else echo 'Recipes with real weights are left out: pip cannot install them; $(VENV)/recipes.log tells more'; fi
 
 recipes: $(VENV)/recipes.installed ## Export networks that people bring, and compare them and tasks with PyTorch and onnxruntime
-	$(BIN)/python -m pytest -q -o faulthandler_timeout=3000 tests/recipes/checks_*.py
-	$(BIN)/python -m pytest -q -o faulthandler_timeout=3000 $(shell grep -rl --include='test_*.py' 'importorskip("torch")' tests/engine tests/service)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -o faulthandler_timeout=3000 tests/recipes/checks_*.py
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -o faulthandler_timeout=3000 $(shell grep -rl --include='test_*.py' 'importorskip("torch")' tests/engine tests/service)
 
 $(ZOO_VENV)/installed: pyproject.toml tests/zoo/requirements.txt tests/zoo/packages.txt
 	$(PYTHON) -m venv $(ZOO_VENV)
@@ -230,7 +230,7 @@ zoo: $(ZOO_VENV)/installed ## Export a hundred networks of timm, transformers, U
 	$(ZOO_VENV)/bin/python -m tests.zoo $(if $(ONLY),--only $(ONLY)) $(ZOO)
 
 examples: $(VENV)/recipes.installed ## Run all examples of those pages of README and docs that have some which need PyTorch
-	TEST_EXAMPLES_WITH_TORCH=1 $(BIN)/python -m pytest -q -o faulthandler_timeout=3000 tests/docs/test_examples.py
+	TEST_EXAMPLES_WITH_TORCH=1 $(BIN)/python -m pytest -q -n 2 -o faulthandler_timeout=3000 tests/docs/test_examples.py
 
 docs: $(VENV)/docs.installed ## Build the documentation into build/site; a broken link is an error
 	NO_COLOR=1 $(BIN)/zensical build --clean --strict

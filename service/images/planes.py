@@ -26,7 +26,7 @@ def make_planes(image: EncodedImage, config: ImageConfig, out: Array) -> tuple[i
     Args:
         image: the image.
         config: how to prepare it.
-        out: float32 (channels, height, width), which is written.
+        out: (channels, height, width), which is written; of integers only where the configuration keeps levels.
 
     Returns:
         Width and height of the image, upright.
@@ -53,7 +53,7 @@ def make_planes(image: EncodedImage, config: ImageConfig, out: Array) -> tuple[i
 def decode_image(data: bytes, arguments: dict[str, Any]) -> tuple[tuple[int, int], list[Array]]:
     """Decode an image; in a decoder process. Returns its size, and its planes."""
     image = EncodedImage(data, ImageHeader(**arguments["header"]), arguments["place"])
-    out = np.empty(arguments["shape"], np.float32)
+    out = np.empty(arguments["shape"], arguments["dtype"])
     return make_planes(image, ImageConfig.model_validate(arguments["config"]), out), [out]
 
 
@@ -103,6 +103,9 @@ def _normalise(levels: Array, config: ImageConfig, out: Array) -> None:
     planes = levels.transpose(2, 0, 1)
     if config.colour == "bgr":
         planes = planes[::-1]
+    if out.dtype.kind in "iu":  # some filters make fractions, and levels a little beyond those of pixels
+        np.copyto(out, planes if planes.dtype == np.uint8 else np.rint(planes).clip(0, 255), casting="unsafe")
+        return
     std = np.array(config.std).reshape(-1, 1, 1)
     mean = np.array(config.mean).reshape(-1, 1, 1)
     np.multiply(planes, (config.scale / std).astype(np.float32), out=out)

@@ -168,7 +168,8 @@ def prepare(
         MemoryError: there is too little memory.
     """
     target = widen(target, images)
-    batch = np.empty((len(images), config.channels, target.height, target.width), np.float32)
+    dtype = target.dtype if target.dtype.kind in "iu" else np.dtype(np.float32)
+    batch = np.empty((len(images), config.channels, target.height, target.width), dtype)
     decoder = large_body_decoder() if any(image.opened is None for image in images) else None
     if decoder is not None:
         sizes = decode_remotely(decoder, images, config, batch, seconds)
@@ -176,8 +177,6 @@ def prepare(
         from service.images.planes import make_planes  # noqa: PLC0415  # as above
 
         sizes = [make_planes(image, config, out) for image, out in zip(images, batch, strict=True)]
-    if target.dtype.kind in "iu":  # some filters make fractions, and levels a little beyond those of pixels
-        np.rint(batch, out=batch).clip(0, 255, out=batch)
     array = batch.astype(target.dtype, copy=False)
     geometries = [place_image(config, size, (target.width, target.height)) for size in sizes]
     return PreparedImages(array if target.batched else array[0], geometries)

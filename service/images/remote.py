@@ -24,7 +24,7 @@ def decode_remotely(
         decoder: where.
         images: the images.
         config: how to prepare them.
-        batch: float32 (images, channels, height, width), which is written.
+        batch: (images, channels, height, width), which is written.
         seconds: of the processor that all of them may take.
 
     Returns:
@@ -48,6 +48,7 @@ def _task(image: EncodedImage, config: ImageConfig, out: Array) -> Task:
         "place": image.place,
         "config": config.model_dump(mode="json", exclude_unset=True),  # some keys exclude others
         "shape": out.shape,
+        "dtype": out.dtype.str,
     }
     sizes = [list(image.size), list(image.size[::-1])]
 
