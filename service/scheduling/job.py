@@ -81,7 +81,6 @@ class Job(Generic[Payload]):
         timeout: seconds from its submission to its deadline; None for that of the model or the server.
         priority: 1 is served first; 0 for the model's default.
         client: who sent it.
-        is_brief: whether it is small, and of a form whose runs were brief so far.
         is_step: whether it is a step of a pipeline, whose record has the trace.
 
         state: where it is on its way.
@@ -119,7 +118,6 @@ class Job(Generic[Payload]):
     timeout: float | None = None
     priority: int = 0
     client: Peer = ""
-    is_brief: bool = False
     is_step: bool = False
 
     state: JobState = field(init=False, default=JobState.RECEIVED)

@@ -18,8 +18,6 @@ from service.scheduling.trace_setting import TraceSetting
 
 _WEIGHT = 0.1
 """Weight of the latest work in the moving average."""
-_BRIEF_SECONDS = 0.0005
-"""Maximum average duration of work that is brief."""
 
 
 class ClientQueue:
@@ -220,11 +218,6 @@ class ModelQueue:
     def is_idle(self) -> bool:
         """Whether no job waits and no worker works for the model."""
         return not self.work and not self.waiting
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether its work usually takes no longer than waking a worker."""
-        return 0 < self.share.mean <= _BRIEF_SECONDS
 
     def is_full(self, idle_workers: int) -> bool:
         """Return whether one more job has no room. May be called while other threads change the queue."""

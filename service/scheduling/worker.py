@@ -27,8 +27,6 @@ GRACE_SECONDS = 1.0
 """Seconds that a worker may continue with cancelled jobs, before another one replaces it."""
 DECODERS_AT_ONCE = 2
 """Large bodies that are decoded at the same time: each may take some hundred megabytes."""
-_SEQUENTIAL_JOBS = 16
-"""Jobs in a row that came alone, after which the event loop runs the next brief one."""
 
 _logger = logging.getLogger(__name__)
 
@@ -42,8 +40,6 @@ class WorkerPool:
 
     A job with a large body leaves its worker, is decoded in a decoder process, and returns to its queue. In between it
     counts as waiting.
-
-    A brief job that comes while no other one waits or runs is run on the event loop: waking a worker takes longer.
 
     Args:
         name: prefix of the threads' names.
@@ -69,9 +65,6 @@ class WorkerPool:
         self._idle = 0
         self._replaced = 0
         self._is_waking = False
-        self._sequential_jobs = 0
-        self._inline: ModelQueue | None = None
-        """Queue whose one job the event loop is about to run."""
         self._lock = threading.RLock()  # entered without a Python call, unlike the condition itself
         self._changed = threading.Condition(self._lock)
         self._closed = False
@@ -151,11 +144,7 @@ class WorkerPool:
                 refusal = queue.refusal(is_evicted=True)
                 queue.discard(evicted)
             queue.push(job, monotonic())
-            is_alone = not self._busy and not self._is_waking
-            self._sequential_jobs = self._sequential_jobs + 1 if is_alone else 0
             wakes = self._idle and not self._is_waking and queue.due() < inf
-            is_inline = self._sequential_jobs > _SEQUENTIAL_JOBS and job.is_brief and queue.is_brief
-            self._inline = queue if wakes and is_inline else None
             self._is_waking = self._is_waking or bool(wakes)
         if wakes:
             # once all that has arrived by now is queued: one worker runs it together
@@ -224,16 +213,7 @@ class WorkerPool:
     def _wake(self) -> None:
         with self._lock:
             self._is_waking = False
-            queue, self._inline = self._inline, None
-            if queue is None or self._busy or self._closed or queue.waiting != 1:
-                self._changed.notify()
-                return
-            work = self._begin(queue, monotonic())
-        self._execute(work)
-        self._finish(work)
-        _end(work.jobs)
-        with self._lock:
-            self._wake_another()  # as a worker that looks for more work, perhaps to wait for a batch
+            self._changed.notify()
 
     def _replace_worker(self, work: Work) -> None:
         """Have another thread replace the one that is still at work on jobs that have all ended."""
@@ -310,11 +290,6 @@ class WorkerPool:
         if self._idle and any(queue.due() < inf for queue in self._queues.values()):
             self._changed.notify()
 
-    def _begin(self, queue: ModelQueue, now: float) -> Work:
-        work = queue.take(now)
-        self._busy += 1
-        return work
-
     # on a worker
 
     def _serve(self) -> None:
@@ -341,7 +316,8 @@ class WorkerPool:
                 self._idle += 1
                 self._changed.wait(None if due == inf else due - now)
                 self._idle -= 1
-            work = self._begin(queue, now)
+            work = queue.take(now)
+            self._busy += 1
             self._wake_another()
             return work
 

@@ -25,7 +25,6 @@ from service.v2.parameters import InferParameters
 from service.v2.raw import raw_input
 from service.v2.request import InferRequest, parse_request, request_parameters
 from service.v2.response import SelectedOutput, check_names, compressed, select_outputs, write_response
-from service.v2.waiting import waits_for_nothing
 
 _NOT_READ = InferRequest(None, InferParameters(), ())
 """Stands for a request until its inputs are read."""
@@ -33,8 +32,6 @@ RAW = 0
 """Length of the JSON part which means that the whole body is one input."""
 _BRIEF = 1 << 10
 """Most bytes of a JSON part that is remembered if it describes binary data: clients send the same one repeatedly."""
-_BRIEF_BODY = 1 << 14
-"""Most bytes of a body that are read at once wherever that is."""
 SMALL_BYTES = 1 << 16
 """Most bytes of JSON that are always parsed before the request is queued; larger parts only if they have to be."""
 _LITTLE_MORE = 2
@@ -147,27 +144,12 @@ class V2Exchange:
             timeout=parameters.timeout,
             priority=parameters.priority,
             client=self._client,
-            is_brief=self.is_brief,
         )
 
     @property
     def is_compressed(self) -> bool:
         """Whether the body has to be decompressed, which the event loop should not do."""
         return self._encoding != IDENTITY
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether few bytes are read as they are, and requests of this very form were answered after brief runs.
-
-        Nor may the response be compressed, or a layer do what the engine does not know.
-        """
-        description = self._description
-        if description is None or not description.is_brief or len(self._body) > _BRIEF_BODY:
-            return False
-        is_plain = (
-            self._encoding == IDENTITY == self._response_encoding
-        )  # few bytes may be many when unpacked
-        return is_plain and waits_for_nothing(self._model)
 
     def scheduling(self) -> InferParameters:
         """Return the parameters of the request; of a large one perhaps only its timeout and priority.
@@ -244,10 +226,9 @@ class V2Exchange:
                 `response_too_large`.
         """
         request, outputs = self._request, outcome.result.outputs
-        description, times = self._description, outcome.timestamps
+        description = self._description
         is_plain = outcome.result.trace is None and self._response_encoding == IDENTITY
         if description is not None:
-            description.note_run(times.forward_end - times.forward_start)
             response = description.respond(outputs) if is_plain else None
             if response is not None:
                 return response
