@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from service.server import paced_work
-from service.server.paced_work import TURN_SECONDS, TURNS, PacedWork
+from service.server import throttle
+from service.server.throttle import TURN_SECONDS, TURNS, Throttle
 
 pytestmark = pytest.mark.anyio
 
@@ -20,12 +20,12 @@ def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         nonlocal now
         now += seconds
 
-    monkeypatch.setattr(paced_work, "perf_counter", lambda: now)
+    monkeypatch.setattr(throttle, "perf_counter", lambda: now)
     return move
 
 
 async def test_others_get_their_turn_between_the_pieces(pass_time: Callable[[float], None]) -> None:
-    turns, done = PacedWork(), list[int | str]()
+    turns, done = Throttle(), list[int | str]()
 
     def work(number: int) -> None:
         pass_time(0.4 * TURN_SECONDS)
@@ -41,7 +41,7 @@ async def test_others_get_their_turn_between_the_pieces(pass_time: Callable[[flo
 
 
 async def test_a_piece_that_takes_longer_is_begun_alone(pass_time: Callable[[float], None]) -> None:
-    turns, done = PacedWork(), list[int]()
+    turns, done = Throttle(), list[int]()
 
     def work() -> None:
         pass_time(5 * TURN_SECONDS)
@@ -57,7 +57,7 @@ async def test_a_piece_that_takes_longer_is_begun_alone(pass_time: Callable[[flo
 
 
 async def test_what_is_added_later_is_begun_as_well() -> None:
-    turns, done = PacedWork(), list[int]()
+    turns, done = Throttle(), list[int]()
     for number in range(2):
         turns.add(lambda number=number: done.append(number))  # type: ignore[misc]
         await asyncio.sleep(0)
@@ -66,7 +66,7 @@ async def test_what_is_added_later_is_begun_as_well() -> None:
 
 @pytest.mark.usefixtures("pass_time")  # a real millisecond may pass between two pieces
 async def test_a_piece_that_fails_holds_up_no_other() -> None:
-    turns, done, failures = PacedWork(), list[int](), list[object]()
+    turns, done, failures = Throttle(), list[int](), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))
     turns.add(lambda: done[0])  # type: ignore[arg-type]  # fails
     for number in (1, 2):
