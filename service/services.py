@@ -11,6 +11,7 @@ from starlette.requests import Request
 from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.settings import Settings
+from service.errors import ServiceError, shutting_down
 from service.graph.document_cache import DocumentCache
 from service.lifecycle import Lifecycle, Phase
 from service.repository.early_load import EarlyLoad
@@ -22,7 +23,6 @@ from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
 from service.scheduling.error_throttle import ErrorThrottle
 from service.scheduling.fair_executor import FairExecutor
-from service.scheduling.refusals import not_ready, shutting_down
 from service.scheduling.scheduler import Scheduler
 from service.scheduling.shared_results import SharedResults
 from service.stores.poller import Poller
@@ -124,7 +124,7 @@ class Services:
             ServiceError: 503 `not_ready` before they are loaded.
         """
         if self.loaded is None:
-            raise not_ready(self.shown_progress)
+            raise _not_ready(self.shown_progress)
         return self.loaded
 
     def choose_model(
@@ -170,7 +170,7 @@ class Services:
         if self.lifecycle.phase in (Phase.LEAVING, Phase.DRAINING):
             raise shutting_down()
         if self.lifecycle.phase is Phase.STARTING:
-            raise not_ready(self.shown_progress)
+            raise _not_ready(self.shown_progress)
 
     @property
     def shown_progress(self) -> LoadState:
@@ -197,3 +197,14 @@ def services_of(target: Request | Starlette) -> Services:
     if not isinstance(services, Services):
         raise TypeError(f"app.state.services is a {type(services).__name__}")
     return services
+
+
+def _not_ready(state: LoadState) -> ServiceError:
+    """Return the error of a request that comes before the models are loaded.
+
+    Args:
+        state: load progress.
+    """
+    details = {"loaded": state.loaded, "models": state.models, "steps": list(state.steps)}
+    message = f"the models are not loaded yet ({str(state) or 'the folder of models is being read'})"
+    return ServiceError(503, "not_ready", message, details, {"Retry-After": "1"})

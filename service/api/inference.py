@@ -7,13 +7,13 @@ from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from service.codec.response import EncodedResponse
 from service.context import context_of
 from service.decoding import DECODERS
 from service.errors import ServiceError
 from service.http.body import read_body
 from service.infer.exchange import InferExchange
 from service.infer.predict import PredictExchange
-from service.scheduling.response import EncodedResponse
 from service.services import services_of
 from service.v2.exchange import V2Exchange
 

@@ -6,9 +6,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from service.config.limits import Limits
 from service.context import RequestContext, context_of, has_arrived
-from service.errors import ServiceError
+from service.errors import ServiceError, shutting_down
 from service.lifecycle import Lifecycle
-from service.scheduling.refusals import shutting_down
 
 IDENTITY = "identity"
 """The content coding of a body that is sent as it is."""

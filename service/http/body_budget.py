@@ -8,7 +8,7 @@ from time import monotonic
 from service.context import RequestContext
 from service.errors import ServiceError
 from service.peer import Peer
-from service.scheduling.service_rate import ServiceRate
+from service.scheduling.queue import ServiceRate
 
 STEP = 1 << 20
 """Bytes that are reserved beyond those that have arrived, once any have: they may be in buffers already."""

@@ -7,11 +7,11 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.context import RequestContext, context_in
+from service.errors import shutting_down
 from service.http.error_handlers import error_response, internal_error
 from service.http.origins import OriginPolicy
 from service.http.paths import POLLED_PATHS
 from service.lifecycle import Lifecycle, Phase
-from service.scheduling.refusals import shutting_down
 
 _logger = logging.getLogger(__name__)
 

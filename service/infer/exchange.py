@@ -23,6 +23,7 @@ from service.codec import (
     negotiate,
     parse_options,
 )
+from service.codec.response import EncodedResponse
 from service.config.limits import Limits
 from service.context import context_of
 from service.errors import ServiceError, did_you_mean, shown
@@ -33,7 +34,6 @@ from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import SurfaceName
-from service.scheduling.response import EncodedResponse
 from service.tasks import Prediction, Task
 from service.tasks.text_span import TextSpan
 

@@ -21,6 +21,7 @@ from service.codec.json_document import MAX_VALUES
 from service.codec.json_numbers import Numbers
 from service.codec.json_tensor import parse_data
 from service.codec.json_text import dump_pieces
+from service.codec.response import EncodedResponse
 from service.config.limits import Limits, too_large
 from service.context import context_of
 from service.errors import ServiceError
@@ -31,7 +32,6 @@ from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import SurfaceName
-from service.scheduling.response import EncodedResponse
 
 _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"

@@ -13,13 +13,12 @@ from service.codec import Decoded, Options
 from service.codec.crops import crop_input
 from service.codec.images import bind_images
 from service.config.limits import Limits
-from service.errors import ServiceError
+from service.errors import ServiceError, timed_out
 from service.repository.joined_trace import join_steps
 from service.repository.loaded_model import Step
 from service.repository.rows import count_rows
 from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import CallStatus, Timestamps
-from service.scheduling.refusals import timed_out
 
 if TYPE_CHECKING:
     from service.tasks.pipeline import Found, Pipeline

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakSet
 
 from service.decoding import DECODERS, leaving_large_bodies
-from service.errors import ServiceError, out_of_memory
+from service.errors import ServiceError, out_of_memory, shutting_down
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import execution
@@ -21,7 +21,6 @@ from service.scheduling.fair_executor import FairExecutor
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.queue import ModelQueue, VirtualClock, Work
-from service.scheduling.refusals import shutting_down
 
 GRACE_SECONDS = 1.0
 """Seconds that a worker may continue with cancelled jobs, before another one replaces it."""
@@ -362,7 +361,7 @@ class WorkerPool:
 
     def _form_batch(self, work: Work, decoded: Sequence[Job[Any]]) -> list[Job[Any]]:
         """Have decoded jobs wait for their batch; returns the one that is due."""
-        ended = [job for job in work.jobs if job.result is not None]
+        ended = [job for job in work.jobs if job.status is not None]
         for job in decoded:
             execution.set_signature(job, work.queue.policy.max_batch_size)
         with self._lock:
@@ -393,9 +392,9 @@ class WorkerPool:
 def _end(jobs: Iterable[Job[Any]]) -> None:
     """End jobs by their results; on the event loop."""
     for job in jobs:
-        if job.result is None:
+        if job.status is None:
             continue
         try:
-            job.end(job.result)
+            job.end(job.status, job.response, job.error)
         except Exception:  # the other jobs have to end as well
             _logger.exception("the result of a request could not be delivered")

@@ -9,10 +9,10 @@ import zlib
 from collections.abc import Sequence
 
 from service.codec.inflation import check_memory
+from service.codec.response import BytesLike
 from service.config.limits import Limits
 from service.decoding import leave_large
 from service.errors import ServiceError
-from service.scheduling.response import BytesLike
 
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 

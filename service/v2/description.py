@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from engine import Array, Port
+from service.codec.response import EncodedResponse
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.response import EncodedResponse
 from service.v2.binary import write_array
 from service.v2.datatypes import BF16, BOOL, BYTES, DTYPES, is_complex
 from service.v2.document import parse_object

@@ -7,6 +7,7 @@ from starlette.requests import Request
 
 from engine import Array, RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
+from service.codec.response import EncodedResponse
 from service.config.limits import Limits
 from service.context import context_of
 from service.decoding import NeedsDecoderError
@@ -14,7 +15,6 @@ from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import SurfaceName
-from service.scheduling.response import EncodedResponse
 from service.v2.batching import is_batch_open
 from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
 from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding

@@ -11,8 +11,8 @@ from httpx import AsyncClient
 from starlette.types import Message
 
 from service.api.inference import ResponseResponse
+from service.codec.response import EncodedResponse
 from service.infer.exchange import InferExchange
-from service.scheduling.response import EncodedResponse
 from service.services import services_of
 from service.v2.exchange import V2Exchange
 from tests.service.scheduling.stubs import until

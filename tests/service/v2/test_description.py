@@ -8,13 +8,13 @@ import orjson
 import pytest
 
 from engine import PNNX_COMPUTE, Array, widen
+from service.codec.response import EncodedResponse
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
 from service.scheduling.job import RunOutcome
 from service.scheduling.record import Timestamps
-from service.scheduling.response import EncodedResponse
 from service.v2 import exchange as exchange_module
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
