@@ -13,9 +13,8 @@ from service.http.body_budget import BodyBudget
 from service.http.changes import ChangeMiddleware
 from service.http.cors import CorsMiddleware
 from service.http.error_handlers import install_error_handlers
-from service.http.guard import GuardMiddleware
+from service.http.guard import GuardMiddleware, OriginPolicy
 from service.http.head import HeadMiddleware
-from service.http.origins import OriginPolicy
 from service.http.paths import POLLED_PATHS
 from service.http.request_middleware import RequestMiddleware
 from service.inspection.traffic_of_server import make_traffic

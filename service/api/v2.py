@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
-from service.api.inference import run_model
+from service.api.infer import run_model
 from service.config.override import parse_load_parameters
 from service.context import context_of
 from service.http.document import read_document

@@ -62,7 +62,7 @@ def negotiate(accept: str | None, others: Sequence[str] = ()) -> str:
     Raises:
         ServiceError: 406 `not_acceptable`.
     """
-    if accept is None or not accept.strip():
+    if accept is None or accept.strip() in ("", "*/*"):
         return next(iter(RESPONSE_FORMATS))
     ranges = [_parse(item) for item in accept.lower().split(",")]
     offered = [*RESPONSE_FORMATS, *others]

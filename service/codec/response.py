@@ -9,7 +9,7 @@ import numpy as np
 
 from engine import LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics, Value, pnnx_name
 from service.codec.decoded import Picture
-from service.codec.json_array import json_number
+from service.codec.json_text import json_number
 from service.tasks import Prediction
 
 BytesLike = bytes | bytearray | memoryview

@@ -26,8 +26,7 @@ from service.config.limits import Limits, too_large
 from service.context import context_of
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
-from service.infer.exchange import geometries
-from service.infer.response_size import array_bytes
+from service.infer.exchange import array_bytes, geometries
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, RunOutcome

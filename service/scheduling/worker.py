@@ -292,16 +292,17 @@ class WorkerPool:
     # on a worker
 
     def _serve(self) -> None:
-        while (work := self._take()) is not None:
-            self._execute(work)
-            # free before a result is known: a client that has its response may count on room for its next request
-            goes_on = self._finish(work)
-            self._deliver(work.jobs)
-            if not goes_on:
-                with self._lock:
-                    self._threads.remove(threading.current_thread())
-                return
-            del work  # while a worker waits, it keeps nothing of a request alive
+        with leaving_large_bodies():
+            while (work := self._take()) is not None:
+                self._execute(work)
+                # free before a result is known: a client that has its response may count on room for its next request
+                goes_on = self._finish(work)
+                self._deliver(work.jobs)
+                if not goes_on:
+                    with self._lock:
+                        self._threads.remove(threading.current_thread())
+                    return
+                del work  # while a worker waits, it keeps nothing of a request alive
 
     def _take(self) -> Work | None:
         with self._lock:
@@ -334,16 +335,15 @@ class WorkerPool:
 
     def _execute(self, work: Work) -> None:
         """Decode, run and encode."""
-        with leaving_large_bodies():
-            decoded = [job for job in list(work.jobs) if self._decode(work, job)]
-            if work.is_batched:
-                decoded = self._form_batch(work, decoded)
-            if not decoded:
-                return
-            execution.run(decoded, work.queue.tracing.sample)
-            for job in decoded:
-                if job.needs_decoder:
-                    self._leave_to_decoder(work, job)
+        decoded = [job for job in list(work.jobs) if self._decode(work, job)]
+        if work.is_batched:
+            decoded = self._form_batch(work, decoded)
+        if not decoded:
+            return
+        execution.run(decoded, work.queue.tracing.sample)
+        for job in decoded:
+            if job.needs_decoder:
+                self._leave_to_decoder(work, job)
 
     def _decode(self, work: Work, job: Job[Any]) -> bool:
         """Decode a job; returns whether it is to run now."""

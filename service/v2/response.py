@@ -7,8 +7,7 @@ from typing import Any
 import orjson
 
 from engine import Array, Port
-from service.codec.json_array import json_data
-from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
+from service.codec.json_text import PIECE_ELEMENTS, dump_pieces, json_data
 from service.codec.response import EncodedResponse
 from service.config.limits import Limits
 from service.errors import ServiceError, did_you_mean
