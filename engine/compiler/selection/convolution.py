@@ -1,6 +1,7 @@
 """Kernels for convolutions: Winograd, depthwise or direct, whichever is expected to be fastest."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from engine.compiler.graph import Convolution
@@ -25,13 +26,14 @@ from engine.compiler.selection.call import (
     image_of,
     image_of_shape,
     image_strides,
+    is_flat,
     parallel_parts,
     selects,
+    shape_of,
 )
 from engine.compiler.selection.machine import Effort
 from engine.compiler.selection.movement import pad
 from engine.compiler.selection.patches import of_pixels
-from engine.compiler.selection.winograd import compact_kernel, winograd_kernel
 
 _Kernel = DirectConvolution | StreamedConvolution | Winograd | CompactWinograd | Depthwise
 _ALL = 1 << 30
@@ -39,6 +41,8 @@ _TRANSPOSED = (0, 1, 3, 2)
 _DIRECT, _STREAMED, _COMPACT = "direct", "streamed", "compact winograd 4x4"
 _WINOGRAD = {"winograd 2x2": 2, "winograd 4x4": 4}
 """Candidate -> rows and columns of outputs of a tile."""
+_COMPACT_CHANNELS = 32
+"""Channels whose filters, of one vector, stay in the nearest cache together with what is computed of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +66,7 @@ class Work:
     @property
     def shape(self) -> ConvShape:
         """The shape, in the terms of kernels."""
-        node, (images, _, rows, columns) = self.node, self.out.shape
-        filters, channels, *kernel = node.weight.shape
-        return ConvShape(
-            images=images,
-            size=(rows, columns),
-            channels=channels,
-            filters=filters // node.groups,
-            kernel=(kernel[0], kernel[1]),
-            stride=node.stride,
-            dilation=node.dilation,
-            groups=node.groups,
-        )
+        return shape_of(self.node, self.node.weight.shape, self.out)
 
     @property
     def padding(self) -> ImplicitPadding:
@@ -192,12 +185,60 @@ def _depthwise(selector: Selector, work: Work) -> None:
 
 
 def _winograd(selector: Selector, work: Work, chosen: str) -> None:
-    common = work.shape, work.padding, work.strides, work.epilogue
-    if chosen == _COMPACT:
-        kernel: Winograd | CompactWinograd = compact_kernel(selector, *common)
-    else:
-        kernel = winograd_kernel(selector, *common, _WINOGRAD[chosen])
+    make = _compact_kernel if chosen == _COMPACT else partial(_winograd_kernel, _WINOGRAD[chosen])
+    kernel: Winograd | CompactWinograd = make(selector, work)
     _call(selector, work, kernel, selector.constant(kernel.extents))
+
+
+def _winograd_kernel(outputs: int, selector: Selector, work: Work) -> Winograd:
+    """Return the kernel whose filters were transformed before; a tile computes `outputs` rows and columns."""
+    shape, lanes = work.shape, selector.lanes
+    count = _tiles_of_chunk(selector, shape, outputs)
+    return Winograd(
+        shape=shape,
+        padding=work.padding,
+        strides=work.strides,
+        outputs=outputs,
+        tiles=count,
+        tile=choose_tile(selector.target, count, -(-shape.filters // lanes)),
+        lanes=lanes,
+        epilogue=work.epilogue,
+        # not where they are few: batches of all sizes share the code that prefetches none
+        prefetches_weights=4 * (outputs + 2) ** 2 * shape.filters * shape.channels > selector.machine.cache,
+    )
+
+
+def _compact_kernel(selector: Selector, work: Work) -> CompactWinograd:
+    """Return the kernel that transforms its own filters: threads share these, as there are few tiles."""
+    shape, machine, lanes = work.shape, selector.machine, selector.lanes
+    depth = -(-shape.channels // lanes) * lanes
+    parts = parallel_parts(machine.time(cost.compact_winograd(machine, shape)), selector.threads, 1)
+    return CompactWinograd(
+        shape=shape,
+        padding=work.padding,
+        strides=work.strides,
+        outputs=cost.COMPACT_OUTPUTS,
+        tiles=cost.tiles_of(shape, cost.COMPACT_OUTPUTS),
+        tile=Tile(cost.COMPACT_TILES, 1),
+        lanes=lanes,
+        epilogue=work.epilogue,
+        positions=cost.COMPACT_OUTPUTS + 2,
+        channels=max(step for step in range(lanes, _COMPACT_CHANNELS + lanes, lanes) if depth % step == 0),
+        filter_parts=min(parts, -(-shape.filters // lanes)),
+    )
+
+
+def _tiles_of_chunk(selector: Selector, shape: ConvShape, outputs: int) -> int:
+    """Choose how many tiles are computed together: as many as the core's cache holds, more if weights are many."""
+    machine, tiles = selector.machine, cost.tiles_of(shape, outputs)
+    tile_bytes = 4 * (outputs + 2) ** 2 * (shape.channels + shape.filters)
+    weight_bytes = 4 * shape.taps * shape.channels * shape.filters
+    room = machine.cache * (2 if machine.is_far(weight_bytes) else 1) * 3 // 4
+    most = max(1, min(room // tile_bytes, -(-tiles // selector.threads)))
+    chunks = -(-tiles // most)
+    # as many chunks for each thread
+    chunks = -(-chunks // selector.threads) * selector.threads if tiles >= selector.threads else chunks
+    return -(-tiles // chunks)
 
 
 def _direct(selector: Selector, work: Work, chosen: str) -> None:
@@ -206,7 +247,8 @@ def _direct(selector: Selector, work: Work, chosen: str) -> None:
     is_staged = _is_staged(selector, work) and not is_streamed
     if not is_staged:
         work = replace(work, x=_padded(selector, work))
-    if not any(work.node.padding) and _is_flat(work):
+    views = [work.x, work.out, *(view for view in work.operands if view.shape == work.out.shape)]
+    if not any(work.node.padding) and is_flat(shape, views):
         shape = replace(shape, size=(1, prod(shape.size)))
     tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
     if is_streamed:
@@ -256,14 +298,6 @@ def _padded(selector: Selector, work: Work) -> View:
     padded = selector.temporary((images, channels, rows + top + bottom, columns + left + right), (0, 2, 3, 1))
     pad(selector, work.x, padded, (top, left))
     return padded
-
-
-def _is_flat(work: Work) -> bool:
-    """Whether all rows of an image can be treated as one, input, output and operands alike."""
-    if work.node.weight.shape[2:] != (1, 1) or work.node.stride != (1, 1):
-        return False
-    views = [work.x, work.out, *(v for v in work.operands if v.shape == work.out.shape)]
-    return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
 
 
 def _chunk(selector: Selector, work: Work, tile: Tile, shape: ConvShape) -> ChunkSize:

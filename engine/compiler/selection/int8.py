@@ -1,6 +1,8 @@
 """Kernels for 8-bit integers."""
 
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -25,8 +27,10 @@ from engine.compiler.selection.call import (
     channels_last,
     image_epilogue,
     image_strides,
+    is_flat,
     parallel_parts,
     selects,
+    shape_of,
     view_of,
 )
 from engine.compiler.selection.pooling import pool_words
@@ -58,27 +62,17 @@ def select_dequantize(selector: Selector, node: Dequantize) -> None:
 def select_requantize(selector: Selector, node: Requantize) -> None:
     """Choose the kernel that makes integers by one scale those by another."""
     x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
-    images, count, rows, columns = out.shape
-    kernel = RequantizeKernel(
-        images=images,
-        size=(rows, columns),
-        channels=WORD_CHANNELS * count,
-        x_strides=_four(x.strides),
-        out_strides=_four(out.strides),
-        x_scale=node.x_scale,
-        scale=node.scale,
-        lanes=selector.lanes,
-    )
-    selector.call(kernel, x, out)
+    kind = partial(RequantizeKernel, x_scale=node.x_scale)
+    _convert(selector, kind, x, out, WORD_CHANNELS * out.shape[1], node)
 
 
 def _convert(
     selector: Selector,
-    kind: type[QuantizeKernel | DequantizeKernel],
+    kind: Callable[..., QuantizeKernel | DequantizeKernel | RequantizeKernel],
     x: View,
     out: View,
     channels: int,
-    node: Quantize | Dequantize,
+    node: Quantize | Dequantize | Requantize,
 ) -> None:
     images, _, rows, columns = out.shape
     kernel = kind(
@@ -133,7 +127,7 @@ def _depthwise(
     selector: Selector, node: Int8Convolution, images: tuple[View, View], epilogue: Epilogue
 ) -> Int8Depthwise:
     x, out = images
-    shape = _shape(node, x, out)
+    shape = _shape(node, out)
     tuned = Depthwise.tuned(
         selector.target,
         shape=shape,
@@ -146,18 +140,8 @@ def _depthwise(
     return Int8Depthwise(**chosen, x_scale=node.x_scale, out_scale=node.output.scale)
 
 
-def _shape(node: Int8Convolution, x: View, out: View) -> ConvShape:
-    filters, channels, *kernel = node.weights.integers.shape
-    return ConvShape(
-        images=x.shape[0],
-        size=(out.shape[2], out.shape[3]),
-        channels=channels,
-        filters=filters // node.groups,
-        kernel=(kernel[0], kernel[1]),
-        stride=node.stride,
-        dilation=node.dilation,
-        groups=node.groups,
-    )
+def _shape(node: Int8Convolution, out: View) -> ConvShape:
+    return shape_of(node, node.weights.integers.shape, out)
 
 
 def _padding(node: Int8Convolution, x: View) -> ImplicitPadding:
@@ -172,9 +156,9 @@ def _direct(
     operands: list[View],
 ) -> Int8ConvolutionKernel | Int8TileConvolution:
     x, out = images
-    shape = _shape(node, x, out)
+    shape = _shape(node, out)
     is_padded = any(node.padding)
-    if not is_padded and _is_flat(node, [x, out, *(v for v in operands if v.shape[2:] == out.shape[2:])]):
+    if not is_padded and is_flat(shape, [x, out, *(v for v in operands if v.shape[2:] == out.shape[2:])]):
         shape = replace(shape, size=(1, prod(shape.size)))
     tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
     return Int8ConvolutionKernel(
@@ -199,9 +183,7 @@ def contraction(
     operands: list[View],
 ) -> Int8ConvolutionKernel | Int8TileConvolution:
     """Choose the kernel of a convolution that is not depthwise: in matrix registers or in vectors."""
-    x, out = images
-    shape = _shape(node, x, out)
-    machine = selector.machine
+    machine, shape = selector.machine, _shape(node, images[1])
     efforts = {_VECTORS: cost.int8(machine, shape)}
     if machine.has_int8_tiles and shape.groups == 1:
         efforts[_TILES] = cost.int8_tiles(machine, shape)
@@ -217,14 +199,14 @@ def _in_tiles(
     operands: list[View],
 ) -> Int8ConvolutionKernel | Int8TileConvolution:
     x, out = images
-    machine, shape = selector.machine, _shape(node, x, out)
+    machine, shape = selector.machine, _shape(node, out)
     shared = parallel_parts(machine.time(cost.int8_tiles(machine, shape)), selector.threads, 2)
     shape = replace(shape, channels=x.shape[1])
     has_more_weights = _has_more_weights(node, x, shape)
     rows, blocks = _tile_chunk(shape, machine.chunk, selector.threads, shared, has_more_weights)
     padding = _padding(node, x)
     views = [x, out, *(view for view in operands if view.shape[2:] == out.shape[2:])]
-    if rows == shape.size[0] and not any(node.padding) and _is_flat(node, views):
+    if rows == shape.size[0] and not any(node.padding) and is_flat(shape, views):
         shape, rows = replace(shape, size=(1, prod(shape.size))), 1
         padding = ImplicitPadding(shape.size, (0, 0))
     return Int8TileConvolution(
@@ -263,13 +245,6 @@ def _tile_chunk(
 def _has_more_weights(node: Int8Convolution, x: View, shape: ConvShape) -> bool:
     """Whether weights are more than input and output."""
     return node.weights.integers.size > 4 * x.size + shape.pixels * shape.out_channels
-
-
-def _is_flat(node: Int8Convolution, views: list[View]) -> bool:
-    """Whether all rows of an image can be treated as one, input, output and operands alike."""
-    if node.weights.integers.shape[2:] != (1, 1) or node.stride != (1, 1):
-        return False
-    return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
 
 
 def _chunk(selector: Selector, node: Int8Convolution, x: View, shape: ConvShape, tile: Tile) -> ChunkSize:

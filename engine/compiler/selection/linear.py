@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
-from engine.compiler.graph import Linear
+from engine.compiler.graph import Linear, Node
 from engine.compiler.kernels.convolution import DirectConvolution
 from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.dynamic_linear import DynamicLinear
@@ -28,12 +28,7 @@ Opened = TypeVar("Opened", bound=DynamicLinear)
 @selects(Linear)
 def select_linear(selector: Selector, node: Linear) -> None:
     """Choose the kernel of a linear layer."""
-    target = view_of(node.output)
-    x, out = copied_rows(selector, view_of(node.inputs[0])), even_rows(target)
-    if out is None:
-        # it is a part of a whole in which its rows do not lie evenly
-        target = selector.temporary(node.output.shape)
-        out = copied_rows(selector, target)
+    x, (target, out) = copied_rows(selector, view_of(node.inputs[0])), written_rows(selector, node)
     epilogue, operands = _epilogue(selector, node)
     bf16 = _bf16(node, x, out, epilogue, operands)
     efforts, of_one = (_efforts(selector, shape) for shape in (bf16.shape, _of_one_item(node, bf16.shape)))
@@ -181,6 +176,19 @@ def even_rows(view: View) -> View | None:
     columns = view.shape[-1]
     rows = view.reshaped((view.size // columns, columns))
     return rows if rows is not None and (rows.strides[1] == 1 or columns == 1) else None
+
+
+def written_rows(selector: Selector, node: Node) -> tuple[View, View]:
+    """Return where a node's output is computed, and that as a matrix of its last axis.
+
+    It is not the output itself where that is a part of a whole in which its rows do not lie evenly.
+    """
+    target = view_of(node.output)
+    rows = even_rows(target)
+    if rows is None:
+        target = selector.temporary(node.output.shape)
+        rows = copied_rows(selector, target)
+    return target, rows
 
 
 def copied_rows(selector: Selector, view: View) -> View:

@@ -6,7 +6,6 @@ and the way of all else through the core's own cache comes on top. Only ratios d
 
 import platform
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache as cached
 from math import log2
@@ -18,7 +17,7 @@ from engine.precision import Precision
 
 _CPU = Path("/sys/devices/system/cpu/cpu0")
 _CPU_INFO = Path("/proc/cpuinfo")
-_COMMON_CACHE, _LEAST_CACHE, _MOST_CACHE = 1 << 20, 1 << 18, 1 << 22
+_COMMON_CACHE, _LEAST_CACHE, _MOST_CACHE = 1 << 20, 1 << 18, 1 << 21
 """Bytes of a core's own cache where the system does not give them, and between which bounds it is believed."""
 _COMMON_CLOCK = 2.6
 _PORTS = 2
@@ -115,13 +114,11 @@ def machine_of(target: Target) -> Machine:
 
 
 def _own_cache() -> int:
-    """Return the bytes of a core's second cache: those of others are shared, or too small for a layer's data."""
-    siblings = _shared(_CPU / "topology/core_cpus_list")
-    for folder in sorted(_CPU.glob("cache/index*")):
+    """Return the bytes of a core's second cache: the first is too small for a layer's data, the third is shared."""
+    for folder in _CPU.glob("cache/index*"):
         size = re.fullmatch(r"(\d+)K", _read(folder / "size"))
         if _read(folder / "level") == "2" and size is not None:
-            cores = max(1, _shared(folder / "shared_cpu_list") // siblings)
-            return min(max((int(size[1]) << 10) // cores, _LEAST_CACHE), _MOST_CACHE)
+            return min(max(int(size[1]) << 10, _LEAST_CACHE), _MOST_CACHE)
     return _COMMON_CACHE
 
 
@@ -131,16 +128,6 @@ def _base_clock() -> float:
     is_x86 = platform.machine().lower() in ("x86_64", "amd64")
     clock = round(float(found[1]) / 2000, 1) if is_x86 and found is not None else 0.0
     return clock if 1.0 <= clock <= 6.0 else _COMMON_CLOCK
-
-
-def _shared(file: Path) -> int:
-    """Return how many processors a file lists, as `0-1,64-65`; at least 1."""
-    return max(1, sum(_counts(_read(file))))
-
-
-def _counts(processors: str) -> Iterator[int]:
-    for part in re.findall(r"(\d+)(?:-(\d+))?", processors):
-        yield int(part[1] or part[0]) - int(part[0]) + 1
 
 
 def _read(file: Path) -> str:
