@@ -107,7 +107,7 @@ def _efforts(selector: Selector, shape: ConvShape, bf16: Bf16Work | None) -> dic
     machine = selector.machine
     efforts = {_DIRECT: cost.plain(machine, shape, prefetches=False)}
     is_plain = (shape.stride, shape.dilation, shape.groups) == ((1, 1), (1, 1), 1)
-    if shape.groups == 1:
+    if shape.groups == 1 and machine.is_far(4 * shape.taps * shape.channels * shape.filters):
         efforts[_STREAMED] = cost.streamed(machine, shape)
     if shape.kernel == (3, 3) and is_plain and shape.channels >= selector.lanes:
         efforts |= {name: cost.winograd(machine, shape, outputs) for name, outputs in _WINOGRAD.items()}
