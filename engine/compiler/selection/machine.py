@@ -4,7 +4,6 @@ Times are estimates of one thread (a roofline): arithmetic and reading weights o
 and the way of all else through the core's own cache comes on top. Only ratios decide.
 """
 
-import platform
 import re
 from dataclasses import dataclass
 from functools import cache as cached
@@ -123,10 +122,9 @@ def _own_cache() -> int:
 
 
 def _base_clock() -> float:
-    """Return the cycles a nanosecond that x86's time stamp counts, which is a core's clock without boost."""
+    """Return the cycles a nanosecond that the time stamp counts, a core's clock without boost; x86 alone names it so."""
     found = re.search(r"^bogomips\s*:\s*([\d.]+)", _read(_CPU_INFO), re.MULTILINE)
-    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
-    clock = round(float(found[1]) / 2000, 1) if is_x86 and found is not None else 0.0
+    clock = round(float(found[1]) / 2000, 1) if found is not None else 0.0
     return clock if 1.0 <= clock <= 6.0 else _COMMON_CLOCK
 
 

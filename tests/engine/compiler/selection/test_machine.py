@@ -33,20 +33,17 @@ def test_cache_of_a_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: 
 
 
 @pytest.mark.parametrize(
-    ("text", "architecture", "expected"),
+    ("text", "expected"),
     [
-        ("model name : x\nbogomips\t: 5192.24\n", "x86_64", 2.6),
-        ("bogomips\t: 50.00\n", "x86_64", 2.6),  # not believed
-        ("BogoMIPS\t: 100.00\n", "aarch64", 2.6),  # counts something else there
-        ("bogomips\t: 6999.82\n", "AMD64", 3.5),
+        ("model name : x\nbogomips\t: 5192.24\n", 2.6),
+        ("bogomips\t: 6999.82\n", 3.5),
+        ("bogomips\t: 50.00\n", 2.6),  # not believed
+        ("BogoMIPS\t: 7000.00\n", 2.6),  # ARM's, which counts something else
     ],
 )
-def test_clock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, architecture: str, expected: float
-) -> None:
+def test_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: float) -> None:
     (tmp_path / "cpuinfo").write_text(text)
     monkeypatch.setattr(machine, "_CPU_INFO", tmp_path / "cpuinfo")
-    monkeypatch.setattr("platform.machine", lambda: architecture)
     assert machine._base_clock() == expected
 
 
