@@ -122,7 +122,7 @@ def _own_cache() -> int:
 
 
 def _base_clock() -> float:
-    """Return the cycles a nanosecond that the time stamp counts, a core's clock without boost; x86 alone names it so."""
+    """Return the cycles a nanosecond that the time stamp of x86 counts: a core's clock without boost."""
     found = re.search(r"^bogomips\s*:\s*([\d.]+)", _read(_CPU_INFO), re.MULTILINE)
     clock = round(float(found[1]) / 2000, 1) if found is not None else 0.0
     return clock if 1.0 <= clock <= 6.0 else _COMMON_CLOCK
