@@ -12,7 +12,7 @@ from engine.compiler.kernels.row_quantization import RowQuantization
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
 from engine.compiler.selection.int8 import contraction
-from engine.compiler.selection.linear import copied_rows, dynamic_kernel, even_rows
+from engine.compiler.selection.linear import copied_rows, dynamic_kernel, written_rows
 from engine.precision import Precision
 from engine.quantization.tensor_scale import TensorScale
 
@@ -40,12 +40,7 @@ def select_row_quantize(selector: Selector, node: RowQuantize) -> None:
 @selects(Int8Linear)
 def select_int8_linear(selector: Selector, node: Int8Linear) -> None:
     """Choose the kernel of a linear layer."""
-    target = view_of(node.output)
-    x, out = copied_rows(selector, view_of(node.inputs[0])), even_rows(target)
-    if out is None:
-        # it is a part of a whole in which its rows do not lie evenly
-        target = selector.temporary(node.output.shape)
-        out = copied_rows(selector, target)
+    x, (target, out) = copied_rows(selector, view_of(node.inputs[0])), written_rows(selector, node)
     operands = [copied_rows(selector, view_of(tensor)) for tensor in node.inputs[node.own :]]
     described = [_operand(operand, out) for operand in operands]
     made = Int8Convolution(node.steps, node.inputs, weights=node.weights, bias=None, x_scale=_STEPS)

@@ -1,6 +1,7 @@
 """Kernels for products of tensors that runs differ in."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 from math import prod
 
@@ -13,15 +14,10 @@ from engine.compiler.kernels.matmul import MatrixProductKernel
 from engine.compiler.kernels.shapes import ConvShape, MatrixShape
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
-from engine.compiler.selection.bf16 import (
-    FINISHED_VECTOR,
-    STAGED_WORD,
-    VECTOR_RATE,
-    bf16_time,
-    may_round,
-)
-from engine.compiler.selection.bf16_group import product_group
-from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
+from engine.compiler.selection import cost
+from engine.compiler.selection.bf16 import may_round, product_group
+from engine.compiler.selection.call import BF16, Selector, row_by_row, selects, view_of
+from engine.compiler.selection.machine import Effort
 from engine.precision import Precision
 
 _OPEN_ROWS = 64
@@ -54,7 +50,7 @@ def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
     batch = (out.shape[0], out.shape[1])
     epilogue, operands = _epilogue(selector, node, out, others)
     shape = MatrixShape(batch=batch, rows=out.shape[2], depth=left.shape[3], columns=out.shape[3])
-    if may_round(selector) and _can_pair(left, right) and _is_faster_in_bf16(selector, shape):
+    if _chooses_bf16(selector, shape, may_round(selector) and _can_pair(left, right)):
         bf16 = _bf16(selector, shape, (left, right, out), epilogue)
         selector.call(bf16, left, right, out, *operands, precision=Precision.BF16)
         return
@@ -93,16 +89,26 @@ def _can_pair(left: View, right: View) -> bool:
     return left.strides[3] == 1 and 1 in right.strides[2:]
 
 
-def _is_faster_in_bf16(selector: Selector, shape: MatrixShape) -> bool:
-    """Whether operands rounded to bfloat16 are expected to be faster, for one product of the batch."""
-    panels = -(-shape.depth // 2) * shape.columns
-    bf16 = bf16_time(selector, _as_convolution(shape)) + STAGED_WORD * panels
-    lanes = -(-shape.columns // selector.lanes)
-    return bf16 < shape.rows * lanes * (shape.depth / VECTOR_RATE + FINISHED_VECTOR)
+def _chooses_bf16(selector: Selector, shape: MatrixShape, can_round: bool) -> bool:
+    """Whether operands are rounded to bfloat16."""
+    efforts, of_one = (
+        _efforts(selector, _as_convolution(shape, products), can_round) for products in (shape.products, 1)
+    )
+    return selector.choose(efforts, of_one) == BF16
 
 
-def _as_convolution(shape: MatrixShape) -> ConvShape:
-    return ConvShape(images=1, size=(shape.rows, 1), channels=shape.depth, filters=shape.columns)
+def _efforts(selector: Selector, shape: ConvShape, can_round: bool) -> dict[str, Effort]:
+    """Return what products take in each precision; for bfloat16 right matrices are copied into panels before."""
+    efforts = {"f32": replace(cost.plain(selector.machine, shape), weights=0)}
+    if can_round:
+        rounded = cost.bf16(selector.machine, shape)
+        panels = 8 * shape.images * -(-shape.channels // 2) * shape.filters
+        efforts[BF16] = replace(rounded, weights=0, moved=rounded.moved + panels)
+    return efforts
+
+
+def _as_convolution(shape: MatrixShape, products: int = 1) -> ConvShape:
+    return ConvShape(images=products, size=(shape.rows, 1), channels=shape.depth, filters=shape.columns)
 
 
 def _bf16(

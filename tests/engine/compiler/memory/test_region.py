@@ -168,7 +168,7 @@ def test_a_rule_that_forgets_the_padding_makes_no_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(selection, "_padded", lambda _, work: work.x)
-    monkeypatch.setattr(selection, "best_tile", lambda *_: 0)
+    monkeypatch.setattr(Selector, "choose", lambda *_: "direct")
     conv = (
         "nn.Conv2d conv 1 1 x y bias=False dilation=(1,1) groups=1 in_channels=3 kernel_size=(3,3) "
         "out_channels=4 padding=(1,1) padding_mode=zeros stride=(1,1) @weight=(4,3,3,3)f32"

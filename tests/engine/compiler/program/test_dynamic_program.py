@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,7 +18,7 @@ from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.interpolation import MisfitError
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
-from engine.compiler.selection import Selector, linear, matrix_product
+from engine.compiler.selection import Selector
 from engine.dtypes import Array
 from engine.model.build_clock import UNLIMITED
 from engine.run.plan import MAX_RUN_BYTES
@@ -210,9 +210,7 @@ def test_in_bfloat16_the_program_for_all_lengths_stands_in(
 @contextmanager
 def never_rounds() -> Iterator[None]:
     """Estimate that nothing is faster in bfloat16, as on most processors without instructions for it."""
-    with ExitStack() as stack:
-        for module in (linear, matrix_product):
-            stack.enter_context(patch.object(module, "_is_faster_in_bf16", lambda *_: False))
+    with patch.object(Selector, "rounds", lambda *_: False):
         yield
 
 

@@ -20,14 +20,21 @@ from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.int8_convolution import Int8Convolution
 from engine.compiler.kernels.int8_tiles import tile_layout
 from engine.compiler.kernels.shapes import ConvShape
-from engine.compiler.selection.bf16_group import product_group
+from engine.compiler.selection.bf16 import product_group
 from engine.compiler.selection.call import PARTS_OF_THREAD, parallel_parts
 from engine.compiler.selection.int8 import _filter_parts, _tile_chunk
+from engine.compiler.selection.machine import Machine
 from tests.cases import check_each
 from tests.differential.comparison import compiling_for
 from tests.differential.rounding import always_rounding
 from tests.engine.compiler.program.test_int8 import Writer, numbers
 from tests.engine.models import make_graph
+
+
+@pytest.fixture(autouse=True)
+def _one_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choose for a core's own cache of 1 MiB, whatever this processor has."""
+    monkeypatch.setattr("engine.compiler.selection.call.machine_of", Machine)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -157,10 +164,10 @@ def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channe
 @pytest.mark.parametrize("threads", [2, 4])
 def test_bf16_splits_rows_evenly(tmp_path: Path, target: Target, threads: int) -> None:
     """Also where the core's own cache asks for more parts than there are threads."""
-    found = rounded_kernel(tmp_path / "model", target, threads, size=80, channels=64)
-    parts = -(-80 // found.rows)
+    found = rounded_kernel(tmp_path / "model", target, threads, size=112, channels=64)
+    parts = -(-112 // found.rows)
     assert parts > threads
-    assert -(-parts // threads) * found.rows <= 1.1 * 80 / threads
+    assert -(-parts // threads) * found.rows <= 1.1 * 112 / threads
 
 
 @pytest.mark.parametrize("name", ["avx512", "avx2", "sse", "neon"])
@@ -210,7 +217,7 @@ def test_matrix_registers_are_shared() -> None:
     def check(case: tuple[int, tuple[int, int], tuple[int, int], bool]) -> None:
         threads, size, kernel, has_more_weights = case
         shape = ConvShape(images=1, size=size, channels=64, filters=256, kernel=kernel)
-        rows, blocks = _tile_chunk(shape, threads, threads, has_more_weights)
+        rows, blocks = _tile_chunk(shape, 1 << 18, threads, threads, has_more_weights)
         all_blocks = tile_layout(shape, size[0], 32).blocks
         row_parts, block_parts = -(-size[0] // rows), -(-all_blocks // blocks)
         assert (block_parts > 1) == (threads > 1 and (has_more_weights or size[0] == 1))
