@@ -94,7 +94,7 @@ def find_fonts(kinds: dict[str, tuple[str, ...]], folders: list[Path], least: in
 
 
 def has_digits(font: Path) -> bool:
-    """Tell whether a font draws digits; some of DejaVu's leave them blank."""
+    """Return whether a font draws digits; some of DejaVu's leave them blank."""
     return ImageFont.truetype(str(font), 20).getmask("0").getbbox() is not None
 
 

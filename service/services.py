@@ -14,11 +14,11 @@ from service.config.settings import Settings
 from service.errors import ServiceError, shutting_down
 from service.graph.document_cache import DocumentCache
 from service.lifecycle import Lifecycle, Phase
-from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
 from service.repository.loaded_model import LoadedModel
 from service.repository.loading_threads import LoadingThreads
 from service.repository.model_source import ModelSource
+from service.repository.preloader import Preloader
 from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
 from service.scheduling.error_throttle import ErrorThrottle
@@ -67,7 +67,7 @@ class Services:
         loaded: its models; None until they are loaded.
         traffic: how the versions of its models share requests.
         progress: how far the loading of its models has come.
-        early: the load of its models, where that began before the application was made.
+        preloader: the load of its models, where that began before the application was made.
         source: what brings its models; None for the folder that the settings name.
         poller: looks for changes of its models, where the settings ask for that and they are loaded.
         loading_threads: the threads that models are loaded on, at the start and later.
@@ -93,7 +93,7 @@ class Services:
     loaded: ModelRepository | None = None
     traffic: Traffic = field(default_factory=Traffic)
     progress: LoadProgress = field(default_factory=LoadProgress)
-    early: EarlyLoad | None = None
+    preloader: Preloader | None = None
     source: ModelSource | None = None
     poller: Poller | None = None
     loading_threads: LoadingThreads = field(

@@ -73,9 +73,9 @@ class Response:
         try:
             value = orjson.loads(self.content)
         except ValueError as error:
-            raise ResponseError(f"the response is no JSON: {self.content[:80]!r}") from error
+            raise ResponseError(f"the response is not JSON: {self.content[:80]!r}") from error
         if not isinstance(value, dict):
-            raise ResponseError(f"the response is no JSON object: {self.content[:80]!r}")
+            raise ResponseError(f"the response is not a JSON object: {self.content[:80]!r}")
         return value
 
     def field(self, name: str) -> Any:
@@ -100,7 +100,7 @@ class Response:
                 arrays: dict[str, Any] = dict(file)
             return orjson.loads(arrays.pop("meta")), arrays
         except (ValueError, OSError, EOFError, KeyError, BadZipFile) as error:
-            raise ResponseError(f"the response is none of /infer: {error!r}") from error
+            raise ResponseError(f"the response is not one of /infer: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True)

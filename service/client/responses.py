@@ -228,4 +228,4 @@ def _operand(operand: Mapping[str, Any]) -> Operand:
 
 
 def _unlike(path: str, error: Exception) -> ResponseError:
-    return ResponseError(f"the response is none of {path}: {error!r}")
+    return ResponseError(f"the response is not one of {path}: {error!r}")

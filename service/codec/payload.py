@@ -69,7 +69,7 @@ def negotiate(accept: str | None, others: Sequence[str] = ()) -> str:
     best = max(offered, key=lambda media_type: _quality(media_type, ranges))
     if _quality(best, ranges) > 0:
         return best
-    message = f"no response fits Accept: {accept[:200]}; responses are {' or '.join(offered)}"
+    message = f"no response format matches Accept: {accept[:200]}; responses are {' or '.join(offered)}"
     raise ServiceError(406, "not_acceptable", message, {"accept": accept[:200], "offered": offered})
 
 

@@ -43,7 +43,7 @@ class OnnxSource(Source):
             self._model = onnx.load(str(path))
             onnx.checker.check_model(self._model)
         except Exception as error:  # of protobuf, of the checker, of the system; each has its own
-            raise ExportError(f"{path.name} is no ONNX model: {_first_line(error)}") from error
+            raise ExportError(f"{path.name} is not an ONNX model: {_first_line(error)}") from error
         self._session = self._open(self._model)
 
     def inputs(self, given: Sequence[InputSpec]) -> list[InputSpec]:

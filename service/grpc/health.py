@@ -36,10 +36,10 @@ class Health:
     def leave(self) -> None:
         """Have all who watch ask again, on connections to other processes."""
         self._has_left = True
-        self.tell()
+        self.notify()
 
-    def tell(self) -> None:
-        """Tell all who watch that the server's phase may have changed."""
+    def notify(self) -> None:
+        """Notify all watchers that the server's phase may have changed."""
         for event in self._changed:
             event.set()
 

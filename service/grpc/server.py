@@ -81,8 +81,8 @@ class GrpcServer:
         port = self._shared_port or settings.grpc_port or 0
         self.port = _bind(self._server, _address(settings, port), self._credentials)
         await self._server.start()
-        tell = asyncio.get_running_loop().call_soon_threadsafe
-        self._front.services.lifecycle.watch(partial(tell, self._phase_changed))
+        notify = asyncio.get_running_loop().call_soon_threadsafe
+        self._front.services.lifecycle.watch(partial(notify, self._phase_changed))
         _logger.info("gRPC is listening on %s", _address(settings, self.port))
 
     async def stop(self) -> None:
@@ -101,8 +101,8 @@ class GrpcServer:
         self._end()
 
     def _phase_changed(self) -> None:
-        """Tell those who watch; when the server drains, have clients go to other servers."""
-        self._health.tell()
+        """Notify watchers; when the server drains, have clients go to other servers."""
+        self._health.notify()
         if self._front.services.lifecycle.phase is Phase.DRAINING:
             self._streams.drain()
             self._end()

@@ -149,7 +149,7 @@ def _late_body(timeout: float) -> ServiceError:
 def _check_encoding(context: RequestContext) -> None:
     encoding = (context.header(b"content-encoding") or IDENTITY).strip().lower()
     if encoding not in ("", IDENTITY):
-        message = f"Content-Encoding {encoding[:40]} is not taken; send the body as it is"
+        message = f"Content-Encoding {encoding[:40]} is not supported; send the body uncompressed"
         details = {"content_encoding": encoding[:40], "accepted": [IDENTITY]}
         raise ServiceError(415, "unsupported_encoding", message, details, {"Accept-Encoding": IDENTITY})
 
@@ -158,7 +158,7 @@ def _check_upgrade(context: RequestContext) -> None:
     connection = context.header(b"connection")
     if connection is not None and "upgrade" in (token.strip() for token in connection.lower().split(",")):
         # the HTTP parser takes what follows such a head for the other protocol, and drops it
-        message = "a body is not taken along with an upgrade to another protocol; send it as plain HTTP/1.1"
+        message = "a body cannot be sent with an upgrade to another protocol; use plain HTTP/1.1"
         details = {"upgrade": (context.header(b"upgrade") or "")[:40]}
         raise ServiceError(400, "upgrade_refused", message, details, _CLOSE)
 

@@ -131,8 +131,8 @@ class BodyBudget:
     def _refusal(self, count: int) -> ServiceError:
         seconds = self._rate.retry_after(self.used + count - self._limit)
         message = (
-            f"{self.used} bytes of other requests are being answered, {self._limit} are the most; "
-            f"try again in {seconds} s"
+            f"the bodies of requests in progress have {self.used} bytes; the maximum is {self._limit}: "
+            f"retry in {seconds} s"
         )
         details = {"used": self.used, "limit": self._limit, "retry_after": seconds}
         headers = {"Retry-After": str(seconds), "Connection": "close"}

@@ -76,7 +76,7 @@ def parse_embedding_request(body: bytes) -> EmbeddingRequest:
     """
     if len(body) > MAX_BYTES:
         message = (
-            f"the body has {len(body)} bytes; at most {MAX_BYTES} are taken here: send fewer texts at a time"
+            f"the body has {len(body)} bytes; the maximum is {MAX_BYTES} here: send fewer texts at a time"
         )
         raise ServiceError(413, "body_too_large", message, {"limit": MAX_BYTES, "unit": "bytes"})
     try:

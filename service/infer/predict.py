@@ -221,7 +221,7 @@ def _column(values: list[Any], name: str, limits: Limits) -> list[Any]:
             continue
         if value.values is None:
             parse_data(value, None, None, limits, name)
-            raise ServiceError(400, "invalid_tensor", f"{name}: data holds something else than numbers")
+            raise ServiceError(400, "invalid_tensor", f"{name}: data holds values other than numbers")
         count += value.values.size
         if count > MAX_VALUES:
             raise too_large("too_many_values", "the JSON", count, MAX_VALUES, "values")

@@ -331,7 +331,7 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what cannot be parsed."""
         del msg
-        unsound = ServiceError(400, "invalid_http", "what came is not a sound HTTP/1.1 request")
+        unsound = ServiceError(400, "invalid_http", "malformed HTTP/1.1 request")
         self._refuse(unsound if self._excess is None else self._excess)
 
     def _await_head(self) -> None:

@@ -117,7 +117,7 @@ class Fetcher:
             try:
                 text = kept[path].read_text(encoding="utf-8")
             except UnicodeDecodeError as error:
-                raise ModelFilesError(f"{path} is no UTF-8") from error
+                raise ModelFilesError(f"{path} is not UTF-8") from error
             checksums.check_checksums(checksums.parse_checksums(text, folder), digests, folder)
 
 

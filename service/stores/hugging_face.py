@@ -37,7 +37,7 @@ class HuggingFaceStore:
         Raises:
             SourceError: the repository cannot be reached, or there is none.
         """
-        with _told(self._url):
+        with _errors_of(self._url):
             self._commit = self._api.model_info(self._repository, revision=self._branch, timeout=30).sha or ""
             tree = self._api.list_repo_tree(
                 self._repository, self._folder or None, recursive=True, revision=self._commit
@@ -56,7 +56,7 @@ class HuggingFaceStore:
         """
         folder = f"{self._folder}/" if self._folder else ""
         place = f"{self._repository}@{self._commit}/{folder}{file.path}"
-        with _told(self._url):
+        with _errors_of(self._url):
             files = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
             with files.open(place, block_size=_CHUNK_BYTES) as source:
                 while chunk := source.read(_CHUNK_BYTES):
@@ -73,7 +73,7 @@ class HuggingFaceStore:
 
 
 @contextmanager
-def _told(url: StoreUrl) -> Iterator[None]:
+def _errors_of(url: StoreUrl) -> Iterator[None]:
     """Turn errors of the library into one sentence, without anything that may be secret."""
     try:
         yield

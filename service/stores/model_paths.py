@@ -78,7 +78,7 @@ def check_paths(name: str, files: Fingerprint) -> None:
     """
     check_name(name)
     if name in (".", ".."):
-        raise ModelFilesError(f"'{name}' is no name for a model")
+        raise ModelFilesError(f"'{name}' is not a model name")
     seen: dict[str, str] = {}
     folders: set[str] = set()
     for path in sorted(file.path for file in files):
@@ -147,7 +147,7 @@ def _is_param(path: str) -> bool:
 
 
 def _is_model(held: list[FileMark]) -> bool:
-    """Tell whether the files of a folder are a model, or versions of one."""
+    """Return whether the files of a folder are a model, or versions of one."""
     places = [file.path.rpartition("/")[0] for file in held if _is_param(file.path)]
     return any(not place or place.isdecimal() for place in places)
 

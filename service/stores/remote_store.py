@@ -30,4 +30,4 @@ class RemoteStore(Protocol):
         """
 
     def is_sure(self) -> bool:
-        """Tell whether what `digest` returns is a digest for sure; an entity tag of S3 may only look like one."""
+        """Return whether what `digest` returns is a digest for sure; an entity tag of S3 may only look like one."""

@@ -204,7 +204,7 @@ class Classification(Task):
 def _too_many(shape: tuple[int, ...]) -> ServiceError:
     items, count = shape
     message = (
-        f"the response would hold {count} predictions for each of {items} items; at most {MAX_PREDICTIONS} are sent: "
+        f"the response would hold {count} predictions for each of {items} items; the maximum is {MAX_PREDICTIONS}: "
         "ask for fewer with top_k, or send fewer items"
     )
     return ServiceError(413, "response_too_large", message, {"limit": MAX_PREDICTIONS, "unit": "predictions"})

@@ -336,5 +336,7 @@ def _too_large(pixels: int, classes: int, limit: int, unit: str) -> ServiceError
 
 
 def _too_many(pixels: int) -> ServiceError:
-    message = f"masks of {pixels} pixels are too many numbers; at most {MAX_ARRAY_PIXELS} are sent: ask for mask=rle"
+    message = (
+        f"masks of {pixels} pixels are too many numbers; the maximum is {MAX_ARRAY_PIXELS}: ask for mask=rle"
+    )
     return ServiceError(413, "response_too_large", message, {"limit": MAX_ARRAY_PIXELS, "unit": "pixels"})

@@ -46,7 +46,7 @@ def parse_encoding(header: str | None) -> str:
         return GZIP
     if name == DEFLATE:
         return DEFLATE
-    message = f"Content-Encoding {name[:40]!r} is not taken; expected gzip, deflate or identity"
+    message = f"Content-Encoding {name[:40]!r} is not supported; expected gzip, deflate or identity"
     accepted = [GZIP, DEFLATE, IDENTITY]
     raise ServiceError(
         501, "unsupported_encoding", message, {"accepted": accepted}, {"Accept-Encoding": "gzip, deflate"}

@@ -71,7 +71,7 @@ def boxes_of(network: Any, file: Path) -> np.ndarray:
 
 
 def are_in(some: np.ndarray, others: np.ndarray) -> bool:
-    """Tell whether each of some boxes (boxes, 6) is among others, but for those that rounding may leave out."""
+    """Return whether each of some boxes (boxes, 6) is among others, but for those that rounding may leave out."""
     return all(
         any(
             box[5] == other[5] and abs(box[4] - other[4]) < 2e-3 and overlap(box[:4], other[:4]) > 0.95

@@ -107,7 +107,7 @@ class SceneMaker:
 
 
 def _meet(box: tuple[int, int, int, int], other: tuple[int, int, int, int], gap: float) -> bool:
-    """Tell whether two boxes overlap, or come nearer to each other than `gap` pixels."""
+    """Return whether two boxes overlap, or come nearer to each other than `gap` pixels."""
     apart_x = box[0] >= other[2] + gap or other[0] >= box[2] + gap
     apart_y = box[1] >= other[3] + gap or other[1] >= box[3] + gap
     return not (apart_x or apart_y)

@@ -88,7 +88,7 @@ def broken(document: dict[str, Any], keys: list[str], value: Any) -> str:
         (["format"], True, "format: got True"),
         (["model"], None, "model: is missing"),
         (["model"], [], "model: is list; expected an object"),
-        (["more"], 1, "more: is not known; expected one of format"),
+        (["more"], 1, "more: is unknown; expected one of format"),
         (["layers", "conv"], "both", "layers.conv: got 'both'; expected one of static, dynamic"),
         (["layers", "conv"], 1, "layers.conv: is int; expected a text"),
         (["tensors", "0", "scale"], 0, "tensors.0.scale: got 0; expected a number from 1e-30"),

@@ -57,7 +57,7 @@ def test_shape_option_counts_for_other_shapes(model: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("text", ["1,x", "1;3", "-1,3", "1,,3", "?,3", "1.5"])
 def test_text_that_is_no_shape(model: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     assert main([str(model), f"--shape={text}"]) == 2
-    assert f"kuiper: {text!r}: is no shape; expected" in capsys.readouterr().err
+    assert f"kuiper: {text!r}: is not a shape; expected" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "much"])
@@ -98,7 +98,7 @@ def test_unsupported_operators_are_named(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_broken_model_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "no.param")]) == 1
-    assert "no.param: is no model" in capsys.readouterr().err
+    assert "no.param: is not a model" in capsys.readouterr().err
     assert main([str(tmp_path)]) == 1
     assert f"{tmp_path}: expected one .param and one .bin file, found none" in capsys.readouterr().err
 

@@ -90,8 +90,8 @@ def test_arrays_are_converted_as_a_server_does(
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        (["none"], 1, "none: is no model; expected its folder"),
-        (["PAIR", "--shape", "2,x"], 2, "'2,x': is no shape"),
+        (["none"], 1, "none: is not a model; expected its folder"),
+        (["PAIR", "--shape", "2,x"], 2, "'2,x': is not a shape"),
         (["PAIR", "--shape", "2"], 1, "1 shapes; expected one for each of 2 inputs"),
         (["PAIR", "FILE", "--shape", "2"], 2, "has shapes of its own"),
         (["PAIR", "FILE"], 1, "no array for input b"),

@@ -173,7 +173,7 @@ def test_a_batch_that_cannot_be_open_is_named(prepare: Prepare) -> None:
         ({"task": "guessing"}, "there is no task 'guessing'; expected"),
         ({"labels": "/nowhere.txt"}, "--labels /nowhere.txt cannot be read"),
         ({"tokenizer": "/nowhere.json"}, "there is no file /nowhere.json"),
-        ({"inputs": ["1,x"]}, "'x' is no size"),
+        ({"inputs": ["1,x"]}, "'x' is not a size"),
     ],
 )
 def test_wishes_are_checked_first(prepare: Prepare, wish: dict[str, object], problem: str) -> None:
@@ -218,7 +218,7 @@ def test_an_export_that_took_too_long_is_not_tried_again(prepare: Prepare, tmp_p
             "tests",
             "tests is a folder without config.json; expected a .pt2 or TorchScript file, an ONNX file, ",
         ),
-        ("nothing", "nothing is no file; expected a .pt2 or TorchScript file"),
+        ("nothing", "nothing is not a file; expected a .pt2 or TorchScript file"),
         (__file__, "says not which model; add its class or function, as test_conversion.py:Class"),
         ("nothing.pt2", "there is no file nothing.pt2"),
     ],

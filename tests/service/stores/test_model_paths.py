@@ -110,7 +110,7 @@ def test_two_names_of_one_file_are_refused(paths: tuple[str, ...], message: str)
 
 @pytest.mark.parametrize("name", ["..", ".", "a b", "é", "a\0", ""])
 def test_models_have_names_that_fit_a_url(name: str) -> None:
-    with pytest.raises(ModelFilesError, match="is no name for a model"):
+    with pytest.raises(ModelFilesError, match="is not a model name"):
         check_paths(name, marks("model.param"))
 
 

@@ -70,7 +70,7 @@ def test_verification_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match="verify: 'never' is not known; expected one of load, always, off"):
+    with pytest.raises(BuildError, match="verify: 'never' is unknown; expected one of load, always, off"):
         open_graph(tmp_path, *LINES, verify="never")
 
 

@@ -11,8 +11,8 @@ from httpx import ASGITransport, AsyncClient
 from service.app import create_app
 from service.config.settings import Settings
 from service.repository import repository
-from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadStoppedError
+from service.repository.preloader import Preloader
 from service.repository.repository import RepositoryError
 from tests.service.models import VECTOR, add_model
 
@@ -25,13 +25,13 @@ def test_models_are_loaded_before_anybody_asks(tmp_path: Path) -> None:
         if "1 of 1" in str(state):
             is_over.set()
 
-    early = EarlyLoad(Settings(models=tmp_path, backend="numpy"), LoadProgress(note))
+    early = Preloader(Settings(models=tmp_path, backend="numpy"), LoadProgress(note))
     assert is_over.wait(60)
     assert list(early.entries()) == ["m"]
 
 
 def test_whoever_asks_is_told_what_is_wrong(tmp_path: Path) -> None:
-    early = EarlyLoad(Settings(models=tmp_path / "nowhere"), LoadProgress())
+    early = Preloader(Settings(models=tmp_path / "nowhere"), LoadProgress())
     for _ in range(2):
         with pytest.raises(RepositoryError, match="nowhere"):
             early.entries()
@@ -42,7 +42,7 @@ def test_a_load_can_be_stopped(tmp_path: Path) -> None:
     progress = LoadProgress()
     progress.stop()
     with pytest.raises(LoadStoppedError):
-        EarlyLoad(Settings(models=tmp_path), progress).entries()
+        Preloader(Settings(models=tmp_path), progress).entries()
 
 
 @pytest.mark.anyio
@@ -51,7 +51,7 @@ async def test_the_application_serves_what_was_loaded_early(
 ) -> None:
     add_model(tmp_path, "m", VECTOR)
     settings = Settings(models=tmp_path, backend="numpy", workers=1, model_control="explicit")
-    early = EarlyLoad(settings, LoadProgress())
+    early = Preloader(settings, LoadProgress())
     model = weakref.ref(early.entries()["m"].versions["1"])
     monkeypatch.setattr(repository, "load_entries", lambda *_: pytest.fail("loaded twice"))
     app = create_app(settings, early)

@@ -11,7 +11,7 @@ from service.repository.model_source import ModelSource
 from service.repository.repository import load_entries
 
 
-class EarlyLoad:
+class Preloader:
     """Loads all models on a thread of its own, from the moment that it is made. Nothing waits for it to end.
 
     Reading, hashing, packing and compiling leave the interpreter to the thread that imports.
@@ -42,7 +42,7 @@ class EarlyLoad:
         """
         return self._entries.result()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Forget the models once others have them: one that is unloaded later must not live on here."""
         self._entries = Future()
         self._entries.set_exception(RuntimeError("the models were released"))
