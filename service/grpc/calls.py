@@ -129,7 +129,7 @@ class PlainCalls:
         return {}
 
     async def repository_model_unload(self, request: Any, _incoming: Incoming) -> dict[str, Any]:
-        """Stop serving a model; no model depends on another."""
+        """Stop serving a model; pipelines that run it are refused until it is loaded again."""
         repository, name = self._services.repository, request.model_name
         self._check_alone()
         await self._services.loading_threads.run(lambda: repository.unload(name))

@@ -1,8 +1,10 @@
 """One inference request by gRPC: its message is decoded to the inputs of a graph, the run encoded to a response."""
 
+from dataclasses import replace
+
 import orjson
 
-from engine import Array, RunTrace, TraceLevel
+from engine import RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
 from service.grpc.contents import raw_contents
@@ -58,10 +60,9 @@ class GrpcExchange:
         if message is None:
             raise RuntimeError("the request is decoded already")
         inputs = self._form.read(message.raw) if message.raw else None
-        if inputs is None:
-            inputs = self._read(message)
+        decoded = self._read(message) if inputs is None else Decoded(inputs)
         self._message = None
-        return Decoded(inputs, Options(trace=self.parameters.trace or TraceLevel.OFF, capture=()))
+        return replace(decoded, options=Options(trace=self.parameters.trace or TraceLevel.OFF, capture=()))
 
     def encode(self, outcome: RunOutcome) -> bytes:
         """Return the response, a `ModelInferResponse`.
@@ -91,7 +92,7 @@ class GrpcExchange:
             pieces += prefix(RAW, len(buffer)), buffer
         return b"".join(pieces)
 
-    def _read(self, message: InferMessage) -> dict[str, Array]:
+    def _read(self, message: InferMessage) -> Decoded:
         """Return the inputs of a request in the usual way."""
         request, graph = self._form.request, self._model.graph
         check_names(request.outputs, graph.outputs)
@@ -100,12 +101,12 @@ class GrpcExchange:
             for tensor, contents in zip(request.inputs, message.contents, strict=True)
         ]
         open_batch = is_batch_open(self._model)
-        inputs = read_inputs(
+        decoded = read_inputs(
             request.inputs, parts, graph.inputs, self._model.config, open_batch, self._limits
         )
         if message.raw:
             self._form.remember_inputs(graph.inputs)
-        return inputs
+        return decoded
 
     def _head(self, outputs: list[dict[str, object]], trace: RunTrace | None) -> bytes:
         """Return the response without its id and the raw contents."""

@@ -185,7 +185,7 @@ class PipelineRun:
             self._refusal = error
             raise
         if self._task.needs_picture and not decoded.pictures:
-            message = f"the pipeline {job.model.name!r} takes a picture; send one to POST /infer"
+            message = f"the pipeline {job.model.name!r} takes a picture; send one, not a tensor"
             self._refusal = ServiceError(422, "no_picture", message, {"model": job.model.name})
             raise self._refusal
         job.decoded = decoded

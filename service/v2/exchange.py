@@ -1,11 +1,12 @@
 """One inference request of the protocol: its body is decoded to inputs of a graph, the run encoded to a response."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from starlette.requests import Request
 
-from engine import Array, RunTrace, TraceLevel
+from engine import RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.codec.response import EncodedResponse
 from service.config.limits import Limits
@@ -212,11 +213,11 @@ class V2Exchange:
         text, data = split(body, self._header_length, self.padding)
         self._body = b""
         if self._description is not None:
-            inputs = self._read_described(self._description, data)
+            decoded = self._read_described(self._description, data)
         else:
-            inputs = self._read(text, data)
+            decoded = self._read(text, data)
         parameters = self._request.parameters
-        return Decoded(inputs, Options(trace=parameters.trace or TraceLevel.OFF, capture=()))
+        return replace(decoded, options=Options(trace=parameters.trace or TraceLevel.OFF, capture=()))
 
     def encode(self, outcome: RunOutcome) -> EncodedResponse:
         """Return the response.
@@ -243,7 +244,7 @@ class V2Exchange:
             description.remember_response(outputs, [output.array for output in selected], response)
         return response
 
-    def _read(self, text: memoryview, data: memoryview) -> dict[str, Array]:
+    def _read(self, text: memoryview, data: memoryview) -> Decoded:
         """Return the inputs of a request that is read for the first time."""
         graph, config = self._model.graph, self._model.config
         if self._header_length == RAW:
@@ -255,16 +256,17 @@ class V2Exchange:
         self._request = InferRequest(request.id, request.parameters, (), request.outputs)
         return self._bind(request, data)
 
-    def _read_described(self, description: Description, data: memoryview) -> dict[str, Array]:
+    def _read_described(self, description: Description, data: memoryview) -> Decoded:
         """Return the inputs of a request whose JSON part may have been read before."""
         self._request = description.request
         inputs = description.read(data)
-        if inputs is None:
-            inputs = self._bind(description.request, data)
-            description.remember_inputs(self._model.graph.inputs)
-        return inputs
+        if inputs is not None:
+            return Decoded(inputs)
+        decoded = self._bind(description.request, data)
+        description.remember_inputs(self._model.graph.inputs)
+        return decoded
 
-    def _bind(self, request: InferRequest, data: memoryview) -> dict[str, Array]:
+    def _bind(self, request: InferRequest, data: memoryview) -> Decoded:
         graph, config = self._model.graph, self._model.config
         check_names(request.outputs, graph.outputs)
         parts = distribute(request.inputs, data)
