@@ -58,8 +58,6 @@ class Selector:
         packed: cache of packed weights.
         precision: precision of matrix products.
         is_dynamic: whether to select kernels with runtime dimensions, where available.
-        claims: whether kernels of a dynamic-shape program may rely on claims about lengths; see
-            `ProgramBuilder.claims`.
         calls: the calls of the current node.
     """
 
@@ -68,7 +66,6 @@ class Selector:
     packed: PackedStore
     precision: Precision = Precision.F32
     is_dynamic: bool = False
-    claims: bool = True
     calls: list[KernelCall] = field(default_factory=list)
 
     @property
