@@ -86,7 +86,7 @@ def assembling(
     Raises:
         CompileError, BuildTimeoutError: as `compile_plan`.
     """
-    graph = make_graph(plan, leaving, RULES, clock, selector.is_dynamic, selector.claims)
+    graph = make_graph(plan, leaving, RULES, clock, selector.is_dynamic)
     fuse(graph, folds_scales=selector.precision in (Precision.F32, Precision.INT8))
     keep_int8(graph)
     if not selector.is_dynamic:
@@ -136,7 +136,6 @@ class Assembler:
             exports=self._exports(),
             dtypes=self.graph.dtypes(),
             guards=tuple(self.graph.guards.values()),
-            claims=tuple(self.graph.claims),
             releases=self._releases(),
             order=self._order(),
             fused_into=self.graph.fused_into(),

@@ -10,8 +10,7 @@ from engine.compiler.emit.target import host_target
 from engine.compiler.memory.block_pool import BlockPool
 from engine.compiler.memory.region import RegionError
 from engine.compiler.program.checker import Checker
-from engine.compiler.program.dynamic_program import DynamicProgram, PlanAt
-from engine.compiler.program.interpolation import MisfitError
+from engine.compiler.program.dynamic_program import DynamicProgram, MisfitError, PlanAt
 from engine.compiler.program.program import Program
 from engine.compiler.program.program_cache import InputKey, ProgramCache
 from engine.errors import CompileError, KuiperError
@@ -84,7 +83,7 @@ class DynamicPrograms:
             return None
         plan = planner(inputs)
         try:
-            program = found.at(plan, split[1])
+            program = found.at(plan)
         except (MisfitError, RegionError, CompileError) as error:
             _logger.debug("no program for length %d: %s", split[1], error)
             return None
@@ -183,7 +182,7 @@ class DynamicPrograms:
                 plan = planner(inputs)
             except KuiperError:  # the model does not take that length
                 continue
-            if not self._checker.passes(made.at(plan, length), inputs):
+            if not self._checker.passes(made.at(plan), inputs):
                 return False
         return True
 
@@ -200,10 +199,10 @@ class DynamicPrograms:
         split = self._axes.split(inputs)
         if split is None:
             return
-        common, length = split
+        common, _ = split
         dynamic_program = self._programs.get(common)
         # a separate instance, as verification fills its memory with NaN, which no run may read
-        if dynamic_program is None or self._checker.passes(dynamic_program.at(program.plan, length), inputs):
+        if dynamic_program is None or self._checker.passes(dynamic_program.at(program.plan), inputs):
             return
         with self._lock:
             self._programs[common] = None

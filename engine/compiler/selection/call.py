@@ -65,8 +65,6 @@ class Selector:
         packed: cache of packed weights.
         precision: precision of matrix products.
         is_dynamic: whether to select kernels with runtime dimensions, where available.
-        claims: whether kernels of a dynamic-shape program may rely on claims about lengths; see
-            `ProgramBuilder.claims`.
         calls: the calls of the current node.
         candidates: the ways to compute the current node.
     """
@@ -76,7 +74,6 @@ class Selector:
     packed: PackedStore
     precision: Precision = Precision.F32
     is_dynamic: bool = False
-    claims: bool = True
     calls: list[KernelCall] = field(default_factory=list)
     candidates: tuple[Candidate, ...] = ()
 

@@ -85,7 +85,7 @@ def test_every_length_in_any_order(
     lengths = list(range(2, LONGEST + 1))
     random.Random(threads).shuffle(lengths)
     for length in lengths:
-        result = run(program.at(graph.plan(specs(length)), length), sentence(length))
+        result = run(program.at(graph.plan(specs(length))), sentence(length))
         assert distance([result], [by_numpy[length]]) <= NEAR, f"{length} tokens"
         off = distance([result[0]], [of_pytorch[length - 1]])
         assert off <= allowed("int8", LAYERS, 0.0), f"{length} tokens"
@@ -94,7 +94,7 @@ def test_every_length_in_any_order(
 @every_arithmetic
 @pytest.mark.parametrize("length", [2, 9, 16, 51])
 def test_each_operator_agrees_with_its_numpy_layer(graph: RuntimeGraph, target: Target, length: int) -> None:
-    program = make(graph, target, 1).at(graph.plan(specs(length)), length)
+    program = make(graph, target, 1).at(graph.plan(specs(length)))
     names = [port.operand for port in graph.inputs], [port.operand for port in graph.outputs]
     verdict = verify(program, specs(length), *names)
     assert verdict.is_checked
@@ -109,7 +109,7 @@ def test_threads_change_no_bit(graph: RuntimeGraph, target: Target) -> None:
     one, three = (make(graph, target, threads) for threads in (1, 3))
     for length in (2, 17, 100):
         plan, x = graph.plan(specs(length)), sentence(length)
-        np.testing.assert_array_equal(run(one.at(plan, length), x), run(three.at(plan, length), x))
+        np.testing.assert_array_equal(run(one.at(plan), x), run(three.at(plan), x))
 
 
 @pytest.mark.parametrize("length", [2, 7, 64, 99])
