@@ -81,5 +81,5 @@ def test_processor_that_kernels_are_not_made_for(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("engine.compiler.emit.target.host_target", host_target)
     assert choose_backend("auto") is Backend.NUMPY
-    with pytest.raises(BuildError, match=f"cannot be had: {problem}"):
+    with pytest.raises(BuildError, match=f"is not available: {problem}"):
         choose_backend("native")
