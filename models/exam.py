@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from fonts import FOLDERS, MEASURED, find_fonts, glyph
+from ink import VISIBLE, draw_ink
 from PIL import Image, ImageFilter
 from sklearn.datasets import load_digits
 
@@ -24,7 +25,6 @@ sys.path[:0] = [str(HERE.parent), str(HERE / "digit-scenes")]
 
 from training.average_precision import iou  # noqa: E402
 from training.command import TRAIN_SHARE  # noqa: E402
-from training.ink import VISIBLE, draw_ink  # noqa: E402
 
 from service.codec import decode  # noqa: E402
 from service.config.limits import Limits  # noqa: E402
