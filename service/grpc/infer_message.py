@@ -13,7 +13,7 @@ _BRIEF_BYTES = 1 << 14
 """Most bytes of a head whose fields are not counted: it takes little memory whatever it holds."""
 _MOST_FIELDS = 1 << 13
 """Most fields of a request, those of its inputs and their contents among them: packed numbers are one."""
-_MOST_HEAD_BYTES = 2 << 20
+_MOST_HEAD_BYTES = 8 << 20
 """Most bytes of a request besides raw tensors and strings."""
 
 
