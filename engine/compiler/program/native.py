@@ -154,8 +154,9 @@ class NativeExecutor:
         shared = self._programs.shared(specs, self._plan)
         if shared is not None or not waits:
             return shared
-        if self._programs.needs_dynamic(specs):
-            self._programs.create_dynamic(specs, self._plan)
+        family = self._programs.needs_dynamic(specs)
+        if family is not None:
+            self._programs.create_dynamic(family, self._plan)
             shared = self._programs.shared(specs, self._plan)
         return shared or self._programs.find(specs, self._plan(specs))
 

@@ -15,7 +15,7 @@ from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.background import compile_in_background
 from engine.compiler.program.checker import Checker
 from engine.compiler.program.compile_throttle import ThrottledClock, compile_throttle
-from engine.compiler.program.dynamic_program import DynamicProgram, PlanAt, dynamic_program
+from engine.compiler.program.dynamic_program import DynamicProgram, dynamic_program
 from engine.compiler.program.dynamic_programs import DynamicPrograms, dynamic_precision, is_only_a_fallback
 from engine.compiler.program.faults import FAULTS
 from engine.compiler.program.hotness import Hotness
@@ -91,7 +91,7 @@ class Programs:
         self._checker = Checker(inputs, leaving, verifies=verifies, verification_cache=verification_cache)
         self._max_seconds = max_seconds
         self._precision = precision
-        self._dynamic_is_fallback = is_only_a_fallback(precision)
+        self._dynamic_is_fallback = is_only_a_fallback(precision) or axes.are_batches
         self._tolerance = tolerance
         self.timed_out = TimedOutShapes(kept)
         self._throttles = False
@@ -146,7 +146,7 @@ class Programs:
         if _key(inputs) in self._without_bf16_gain and self._is_dynamic(inputs):
             return
         self._planner = planner
-        is_dynamic = self._dynamic.note(inputs)
+        is_dynamic = self._dynamic.note(inputs) is not None
         if self._hotness.note(inputs, seconds, self._cost) or is_dynamic:
             compile_in_background(self)
 
@@ -196,39 +196,48 @@ class Programs:
             compile_in_background(self)  # for verification at this length
         return program
 
-    def create_dynamic(self, inputs: InputSpecs, planner: Planner, *, in_background: bool = False) -> None:
-        """Build the dynamic-shape program for inputs like these, unless it exists or is impossible.
+    def create_dynamic(self, family: InputSpecs, planner: Planner, *, in_background: bool = False) -> None:
+        """Build the dynamic-shape program of a family of inputs, unless it exists or is impossible.
 
         Args:
-            inputs: of any length.
+            family: see `DynamicAxes`.
             planner: makes plans.
             in_background: whether runs have priority over it.
         """
         with self._compiling:
             self._throttles = in_background
             try:
-                self._dynamic.create(inputs, planner)
+                self._dynamic.create(family, planner)
             except FAULTS as error:
                 reason = f"the compiler failed: {type(error).__name__}: {error}"
                 self._checker.refuse(
-                    Refusal(inputs=inputs, operator=None, type=None, fused=(), difference=None, reason=reason)
+                    Refusal(inputs=family, operator=None, type=None, fused=(), difference=None, reason=reason)
                 )
 
     def prepare_dynamic(self, inputs: InputSpecs, planner: Planner) -> None:
-        """Build the first dynamic-shape program of the graph; one that is a fallback is built on demand."""
-        if self._dynamic.is_empty and not self._dynamic_is_fallback:
-            self.create_dynamic(inputs, planner)
+        """Build the first dynamic-shape program of the graph, that of batches of pictures in the background.
 
-    def needs_dynamic(self, inputs: InputSpecs) -> bool:
-        """Count a run whose program would be compiled; returns whether to build a dynamic-shape program instead."""
-        return not self._dynamic_is_fallback and self._dynamic.note(inputs)
+        One that is a fallback for the sake of precision is built on demand.
+        """
+        family = self._dynamic.main_family(inputs)
+        if family is None or not self._dynamic.is_empty:
+            return
+        if not self._dynamic_is_fallback:
+            self.create_dynamic(family, planner)
+        elif self._dynamic.note_batches(family):
+            self._planner = planner
+            compile_in_background(self)
 
-    def _make_dynamic(self, plan_at: PlanAt) -> DynamicProgram:
+    def needs_dynamic(self, inputs: InputSpecs) -> InputSpecs | None:
+        """Count a run whose program would be compiled; returns the family to build a program for instead, if any."""
+        return None if self._dynamic_is_fallback else self._dynamic.note(inputs)
+
+    def _make_dynamic(self, plans: Iterable[Plan]) -> DynamicProgram:
         clock = self._throttled_clock() if self._throttles else BuildClock(self._max_seconds, "compiling")
         precision = dynamic_precision(self._precision)
         selector = Selector(host_target(), self._threads, self._packed, precision, is_dynamic=True)
         with np.errstate(all="ignore"):
-            made = dynamic_program(plan_at, self._leaving, selector, clock)
+            made = dynamic_program(plans, self._leaving, selector, clock)
         self._compiled += 1
         return made
 
