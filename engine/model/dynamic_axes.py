@@ -26,7 +26,7 @@ class DynamicAxes:
     @property
     def are_batches(self) -> bool:
         """Whether these are numbers of rows only."""
-        return all(axis == 0 for axes in self.by_input for axis in axes)
+        return any(self.by_input) and all(axis == 0 for axes in self.by_input for axis in axes)
 
     def family(self, inputs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...] | None:
         """Return the family of inputs; None if it has no others, or an input is empty."""

@@ -114,7 +114,7 @@ class NativeExecutor:
         program = self._programs.find(inputs, self._plan(inputs))
         self._programs.prepare_dynamic(inputs, self._plan)
         if program is None:
-            self._programs.timed_out.check(inputs)
+            self._programs.check_time(inputs)
             return None
         return program.footprint
 

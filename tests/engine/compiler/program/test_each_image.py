@@ -168,3 +168,11 @@ def test_threads_change_no_bit(graph: RuntimeGraph) -> None:
         plan, x = graph.plan(specs(count)), pictures(count)
         for a, b in zip(outputs(one.at(plan), x), outputs(three.at(plan), x), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_a_batch_in_float32_is_compiled_where_nothing_would_be_rounded(
+    graph: RuntimeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rule in ("convolution", "linear"):
+        monkeypatch.setattr(f"engine.compiler.selection.{rule}._is_faster_in_bf16", lambda *_: False)
+    test_a_batch_that_comes_often_is_compiled(graph, monkeypatch)
