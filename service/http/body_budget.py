@@ -22,8 +22,8 @@ _UNKNOWN = RequestContext("")
 class BodyBudget:
     """Bytes that the bodies of all requests may take together, from when they arrive until they are answered.
 
-    What a client declares takes nothing. Where there is too little room, bodies that arrive more slowly are aborted, and
-    then those that arrive of the client that holds most. While that client holds more than another wants to hold in
+    What a client declares takes nothing. Where there is too little room, bodies that arrive more slowly are aborted,
+    and then those that arrive of the client that holds most. While that client holds more than another wants to hold in
     all, the other may go beyond the limit, by an eighth of it: nobody can take all of the budget. A body that exceeds
     the budget by itself is accepted while there is no other: the size of one request is limited by `max_body_bytes`.
     Used on the event loop only.
