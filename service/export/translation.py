@@ -211,4 +211,6 @@ def _repairs(names: Sequence[str]) -> str:
     """Say what was repaired; nothing where nothing was."""
     changed = sorted(name for name in set(names) if names.count(name) == 1)
     listed = ", ".join(changed[:_SHOWN]) + (", …" if len(changed) > _SHOWN else "")
-    return f"repaired where the exporter wrote another formula than the source has: {listed}" if changed else ""
+    return (
+        f"repaired where the exporter wrote another formula than the source has: {listed}" if changed else ""
+    )

@@ -1,6 +1,5 @@
 """Operators that get the other value of a parameter, where they compute otherwise than the source."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +20,10 @@ LAYERS = "\n".join(
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Iterator[Exported]:
+def files(tmp_path: Path) -> Exported:
     write_model(tmp_path, LAYERS)
     (param,) = tmp_path.glob("*.param")
-    yield Exported(param, param.with_suffix(".bin"), "")
+    return Exported(param, param.with_suffix(".bin"), "")
 
 
 def approximations(files: Exported) -> list[object]:
