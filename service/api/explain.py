@@ -36,9 +36,7 @@ _DECIMALS = 6
 
 router = APIRouter(tags=["models"])
 
-Target = Annotated[
-    str | None, Query(description="label or number of the class to explain; default: the most probable one")
-]
+Target = Annotated[str | None, Query(description="label or number of a class; default: the most probable")]
 Place = Annotated[
     int,
     Query(
@@ -79,8 +77,7 @@ async def explain_prediction(
 ) -> Response:
     """Show which parts of a picture, or which words of a text, a prediction depends on.
 
-    The body is one input, as `/infer` takes it. The model runs on changed inputs, batch after batch, until the client
-    leaves or the time is up. With `Accept: image/png` the response is the picture with the heatmap laid over it.
+    The body is one input. With `Accept: image/png` the response is the picture with the heatmap laid over it.
     """
     question = Question(method, target, place, grid, maps, layer)
     content_type = request.headers.get("content-type")

@@ -311,13 +311,15 @@ def _find_layer(scorer: _Scorer, wanted: str | None) -> str:
             raise _not_explainable("no layer of the model has channels of several pixels; use occlusion")
         name = next(reversed(fitting))
     else:
-        outputs = {
-            operator.name: operator.outputs[0].name for operator in graph.operators if operator.outputs
+        results = {
+            operator.name: operator.outputs[0].name
+            for operator in graph.operators
+            if operator.outputs and operator.outputs[0].name in fitting
         }
-        name = wanted if wanted in fitting else outputs.get(wanted, wanted)
-        if name not in fitting:
+        name = wanted if wanted in fitting else results.get(wanted, "")
+        if not name:
             problem = f"{shown(wanted)} is not a layer with channels of several pixels that a run can observe"
-            nearest = did_you_mean(wanted, [*fitting, *outputs])
+            nearest = did_you_mean(wanted, [*fitting, *results])
             raise _invalid("layer", problem, f"one such as {', '.join(list(fitting)[-3:])}{nearest}")
     size = fitting[name].nbytes
     if size > _CAPTURED_BYTES:

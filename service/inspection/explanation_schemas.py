@@ -24,16 +24,12 @@ class ExplanationView(BaseModel):
     method: Method
     target: dict[str, Any] = Field(description="the prediction, as `/infer` returns it")
     runs: int = Field(description="inputs that the model was run on")
-    layer: str | None = Field(description="operand whose channels were used; null where none were")
+    layer: str | None = Field(description="operand whose channels were used")
     region: list[float] | None = Field(
-        description="part of the picture that the heatmap covers: left, top, right and bottom in pixels of the "
-        "picture, of the input where that is a tensor; null for a text"
+        description="part of the picture that the heatmap covers: left, top, right, bottom in its pixels"
     )
     heatmap: list[list[float]] | None = Field(
-        description="by how much the score falls without each part, row by row; of Score-CAM, from 0 to 1; null for "
-        "a text"
+        description="by how much the score falls without each part; of Score-CAM, from 0 to 1"
     )
-    overlay: str | None = Field(
-        description="the picture as PNG in base64 with the heatmap laid over it; null where there is no picture"
-    )
-    words: list[WordView] | None = Field(description="the words of a text; null for a picture")
+    overlay: str | None = Field(description="the picture with the heatmap, PNG in base64")
+    words: list[WordView] | None = Field(description="of a text")
