@@ -62,7 +62,7 @@ class BodyChannel:
                     await self._next()
 
     async def _wait(self) -> Message:
-        """Return the next message of a body that is arriving, unless that stalls or has to give way."""
+        """Return the next message of a body that is arriving, unless that stalls or is aborted."""
         try:
             async with asyncio.timeout(STALL_SECONDS) as deadline:
                 self._reservation.begin(deadline)

@@ -4,7 +4,7 @@ Lowering, selection and memory layout run again for each size, as for any progra
 LLVM does, and no kernel is compiled: a size that needs another kernel is not supported.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -19,16 +19,9 @@ from engine.compiler.program.assembler import Assembler, assembling
 from engine.compiler.program.program import Program
 from engine.compiler.selection import KernelCall, Selector
 from engine.dtypes import Array
-from engine.errors import KuiperError
 from engine.model.build_clock import UNLIMITED, BuildClock
 from engine.run.plan import Plan
 
-SAMPLES = (7, 19, 37, 67, 11, 13, 17, 23, 5)
-"""Lengths that kernels are selected for, in order of preference: none is likely to be an extent of the model."""
-_SAMPLES_WANTED = 2
-
-PlanAt = Callable[[int], Plan]
-"""Returns the plan for inputs of a length; raises KuiperError if the model does not support it."""
 Load = Callable[[], Array]
 """Returns the elements of a constant."""
 
@@ -39,7 +32,7 @@ class MisfitError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DynamicProgram:
-    """A dynamic-shape program, which instantiates a program for each length.
+    """A dynamic-shape program, which instantiates a program for each size.
 
     Attributes:
         leaving: names of the operands that leave the graph.
@@ -72,12 +65,12 @@ class DynamicProgram:
 
 
 def dynamic_program(
-    plan_at: PlanAt, leaving: Sequence[str], selector: Selector, clock: BuildClock
+    plans: Iterable[Plan], leaving: Sequence[str], selector: Selector, clock: BuildClock
 ) -> DynamicProgram:
-    """Return the program for inputs of all lengths, its kernels compiled.
+    """Return the program for inputs of all sizes, its kernels compiled.
 
     Args:
-        plan_at: makes plans.
+        plans: plans for different sizes, of which the first two are used.
         leaving: names of the operands that leave the graph.
         selector: options of kernel selection.
         clock: checked before each operator and each kernel.
@@ -87,7 +80,7 @@ def dynamic_program(
         RegionError, CompileError, BuildTimeoutError: as of any program.
     """
     kernels: set[Kernel] | None = None
-    for length, plan in _plans(plan_at):
+    for plan in plans:
         with _assembling(plan, leaving, selector, clock) as assembler:
             builder = assembler.build()
             needed = _kernels(assembler)
@@ -97,20 +90,12 @@ def dynamic_program(
                 kernels = needed
                 continue
             if needed != kernels:
-                raise MisfitError(f"length {length} needs other kernels than {SAMPLES[0]}")
+                raise MisfitError("two sizes need different kernels")
             places = [general(call.kernel) for call in builder.calls]
             codes = dict(zip(places, assembler.codes(), strict=True))
             constants = {digest: buffer.load for digest, buffer in _constants(builder.calls) if buffer.load}
             return DynamicProgram(tuple(leaving), selector, codes, constants)
-    raise MisfitError(f"the model takes fewer than {_SAMPLES_WANTED} lengths of {SAMPLES}")
-
-
-def _plans(plan_at: PlanAt) -> Iterator[tuple[int, Plan]]:
-    for length in SAMPLES:
-        try:
-            yield length, plan_at(length)
-        except KuiperError:  # for example too long for the model
-            continue
+    raise MisfitError("the model supports fewer than two of the sizes tried")
 
 
 def _assembling(

@@ -14,7 +14,7 @@ from tests.cases import check_each
 from tests.service.api.responses import check_error, values
 from tests.service.api.test_infer_queue import Gate, number
 from tests.service.conftest import client_of, running
-from tests.service.models import DIGIT, DIGIT_CONFIG, VECTOR, add_model
+from tests.service.models import DIGIT, DIGIT_CONFIG, VECTOR, add_model, add_pipeline
 from tests.service.scheduling.stubs import expire
 
 pytestmark = pytest.mark.anyio
@@ -34,11 +34,6 @@ name = "b"
 model = "double"
 tensors = {pnnx_input_0 = "a/pnnx_output_0"}
 """
-
-
-def add_pipeline(root: Path, name: str, config: str) -> None:
-    (root / name).mkdir(parents=True)
-    (root / name / "model.toml").write_text(config)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.service.models import add_model, add_models
+from tests.service.models import add_model, add_models, add_pipeline
 from tests.service.server.blocking import BLOCKING, FAULT
 from tests.service.server.process import ROOT
 
@@ -62,6 +62,5 @@ def add_v2_models(root: Path) -> Path:
     add_model(root / "versioned", "3", TRIPLED)
     (root / "versioned" / "model.toml").write_text('versions = "all"\n')
     (root / "digits").symlink_to(ROOT / "models/digits")
-    (root / "two_looks").mkdir()
-    (root / "two_looks" / "model.toml").write_text(TWO_LOOKS)
+    add_pipeline(root, "two_looks", TWO_LOOKS)
     return root
