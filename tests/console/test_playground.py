@@ -40,6 +40,20 @@ def test_a_dropped_picture_is_read(visit: Visit, samples: Path) -> None:
     visit.check()
 
 
+def test_a_prediction_is_explained(visit: Visit) -> None:
+    visit.open("#/digits/playground")
+    visit.page.get_by_role("button", name="Sample 3.png").click()
+    visit.page.get_by_text("Why?", exact=True).click()
+    for method in ("occlusion", "Score-CAM"):
+        visit.page.get_by_label("Method").select_option(label=method)
+        visit.page.get_by_role("button", name="Explain").click()
+        picture = visit.page.get_by_alt_text("Where 3 comes from")
+        picture.wait_for()
+        assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 280
+        picture.evaluate("image => image.remove()")
+    visit.check()
+
+
 @pytest.mark.parametrize("digit", ["0", "3", "8"])
 def test_samples_are_a_click_away(visit: Visit, digit: str) -> None:
     visit.open("#/digits/playground")

@@ -8,6 +8,7 @@ import { outputs } from "./outputs.js";
 import { overlay } from "./overlay.js";
 import { stages } from "./stages.js";
 import { vectors } from "./vectors.js";
+import { why } from "./why.js";
 import { fill, h } from "../../dom.js";
 import { address } from "../../router.js";
 import * as format from "../../format.js";
@@ -36,7 +37,7 @@ export async function showResponse(root, answered) {
   fill(root,
     h("div", { class: "row between" }, h("h2", {}, "Response"), h("span", { class: "quiet number" }, `version ${result.version} · ${format.milliseconds(result.timing.total_ms)} in the server`)),
     ...(result.warnings ?? []).map((/** @type {string} */ text) => h("p", { class: "notice warn" }, text)),
-    main, stages(answered), !live && links(answered), !live && code(answered, /** @type {HTMLInputElement|null} */ (main.querySelector("#threshold"))),
+    main, stages(answered), !live && links(answered), !live && why(answered), !live && code(answered, /** @type {HTMLInputElement|null} */ (main.querySelector("#threshold"))),
     !live && result.outputs?.some((/** @type {any} */ output) => output.data !== undefined) && outputs(result.outputs));
   for (const details of root.querySelectorAll("details")) details.open = where.has(details.dataset.name ?? "");
 }
