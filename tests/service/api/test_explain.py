@@ -55,7 +55,7 @@ async def test_a_picture_is_explained_as_an_array_and_as_a_picture(client: Async
     assert (found.model, found.version, found.method, found.runs) == ("digits", "1", "occlusion", 65)
     assert found.target["label"] == "7"
     assert (found.region, found.layer, found.words) == ([0, 0, 140, 140], None, None)
-    assert np.shape(found.heatmap) == (16, 16)
+    assert np.array(found.heatmap).shape == (16, 16)
     overlay = Image.open(io.BytesIO(base64.b64decode(found.overlay or "")))
     assert (overlay.format, overlay.size) == ("PNG", (140, 140))
     red, _, blue = np.asarray(overlay.convert("RGB"), float).transpose(2, 0, 1)
@@ -72,7 +72,7 @@ async def test_parameters_choose_target_and_method(client: AsyncClient) -> None:
     found = view(await explain(client, "method=score-cam&maps=5&target=1"))
     assert (found.method, found.target["label"], found.runs) == ("score-cam", "1", 7)
     assert found.layer is not None
-    assert np.shape(view(await explain(client, "grid=3")).heatmap) == (6, 6)
+    assert np.array(view(await explain(client, "grid=3")).heatmap).shape == (6, 6)
     second = view(await explain(client, "place=1&grid=2"))
     assert second.target["label"] != "7"
 
@@ -132,7 +132,7 @@ async def test_other_models_and_inputs_are_refused(client: AsyncClient) -> None:
 async def test_small_inputs_have_fewer_parts(client: AsyncClient) -> None:
     found = view(await client.post("/models/digit:explain", content=bright(4)))
     assert found.target["label"] == "p4"
-    assert np.shape(found.heatmap)[0] >= 1
+    assert np.array(found.heatmap).shape[0] >= 1
 
 
 class Endless:
