@@ -1,4 +1,4 @@
-"""The models that ship, on a few drawings of `models/exam.py`: handwritten, and printed in fonts that matplotlib has."""
+"""The models that ship, on a few drawings of `models/exam.py`: handwritten, and printed in matplotlib's fonts."""
 
 import sys
 from importlib import import_module

@@ -164,8 +164,8 @@ def test_the_score_falls_faster_without_what_matters_than_without_random_parts(
 def blocked(heatmap: Array) -> Array:
     """Return the means of eight times eight blocks."""
     rows, columns = (np.linspace(0, size, 9).round().astype(int) for size in heatmap.shape)
-    sums: Array = np.add.reduceat(np.add.reduceat(heatmap, rows[:-1], 0), columns[:-1], 1)
-    return sums / np.outer(np.diff(rows), np.diff(columns))
+    sums = np.add.reduceat(np.add.reduceat(heatmap, rows[:-1], 0), columns[:-1], 1)
+    return np.asarray(sums / np.outer(np.diff(rows), np.diff(columns)))
 
 
 def area(model: LoadedModel, decoded: Decoded, target: Any, order: Array) -> float:
