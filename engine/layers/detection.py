@@ -137,3 +137,23 @@ def _decode(stage: Stage, input: Array) -> Array:
     size *= size
     size *= stage.anchors[:, None, None].astype(boxes.dtype)
     return boxes.reshape(batch, -1, stage.values)
+
+
+def factors(stage: Stage, rows: int, columns: int) -> tuple[Array, Array, Array]:
+    """Return a, b and c, with which a y + b y² + c of the sigmoid y of a feature map are the values of its boxes.
+
+    Args:
+        stage: what it is decoded with.
+        rows: of the feature map.
+        columns: of it.
+
+    Returns:
+        Arrays that broadcast to (batch, anchors, rows, columns, values).
+    """
+    linear = np.ones(stage.values)
+    linear[:4] = 2 * stage.stride, 2 * stage.stride, 0, 0
+    square = np.zeros((len(stage.anchors), 1, 1, stage.values))
+    square[..., 2:4] = 4 * stage.anchors[:, None, None]
+    constant = np.zeros((rows, columns, stage.values))
+    constant[..., :2] = (_cells(rows, columns) + stage.offset) * stage.stride
+    return linear, square, constant
