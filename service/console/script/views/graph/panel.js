@@ -12,6 +12,7 @@ import * as format from "../../format.js";
 /**
  * @typedef {object} Shown what the panel is about
  * @property {import("./model.js").GraphNode} node chosen
+ * @property {HTMLElement} buttons what can be done with it
  * @property {string} model name of the model
  * @property {string|null} version of it
  * @property {Map<string, import("../../store.js").Layer>} layers of the run
@@ -29,12 +30,12 @@ const RUNS = 12;
  * @param {Shown} shown what it is about
  */
 export async function showPanel(root, shown) {
-  const { node, model, version, layers, run } = shown;
+  const { node, buttons, model, version, layers, run } = shown;
   if (node.kind === "module") return showModule(root, shown);
   const layer = layers.get(node.name);
   const details = h("div", { class: "stack" }, loading("Reading the operator …"));
   const history = h("div", {});
-  fill(root, h("h2", { class: "mono wrap" }, node.name), h("p", { class: "row" }, h("span", { class: "pill" }, node.type), layer && h("span", { class: "pill" }, layer.backend), layer && h("span", { class: "pill" }, layer.precision)),
+  fill(root, h("h2", { class: "mono wrap" }, node.name), h("p", { class: "row" }, h("span", { class: "pill" }, node.type), layer && h("span", { class: "pill" }, layer.backend), layer && h("span", { class: "pill" }, layer.precision)), buttons,
     layer && timeOf(layer, shown), history, details);
   const path = `/graph/operators/${encodeURIComponent(node.name)}${query({ model, version })}`;
   const [found] = await Promise.all([jsonOrNull(path).catch(() => null), layer && run ? showHistory(history, shown) : null]);
@@ -117,12 +118,12 @@ function attribute(found) {
  * @param {HTMLElement} root
  * @param {Shown} shown
  */
-function showModule(root, { node, layers, pick, open }) {
+function showModule(root, { node, buttons, layers, pick, open }) {
   const inside = node.operators.map((name) => ({ name, layer: layers.get(name) }));
   const share = inside.reduce((sum, { layer }) => sum + (layer?.share ?? 0), 0);
   const slowest = [...inside].sort((a, b) => (b.layer?.duration_ms ?? 0) - (a.layer?.duration_ms ?? 0)).slice(0, 20);
   fill(root, h("h2", { class: "mono wrap" }, node.name), h("p", { class: "quiet" }, `A module of ${node.operators.length} operators${share ? `, ${format.percent(share)} of the time` : ""}.`),
-    h("p", {}, h("button", { class: "primary", onclick: () => open(node) }, "Open the module")),
+    h("p", {}, h("button", { class: "primary", onclick: () => open(node) }, "Open the module")), buttons,
     h("h3", {}, "Its slowest operators"),
     h("ul", { class: "plain-list" }, slowest.map(({ name, layer }) => h("li", {}, h("button", { class: "link mono", onclick: () => pick(name) }, name), h("span", { class: "quiet number" }, ` ${format.milliseconds(layer?.duration_ms)}`)))));
 }
