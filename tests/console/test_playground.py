@@ -205,3 +205,33 @@ def test_back_undoes_a_step_inside_the_console(visit: Visit) -> None:
         visit.page.locator(".response")
     ).first.wait_for()
     visit.check()
+
+
+def test_samples_have_thumbnails_before_anything_is_clicked(visit: Visit) -> None:
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    visit.open("#/digits/playground")
+    visit.page.get_by_role("button", name="Sample 0.png").locator("img").wait_for()
+    visit.check()
+
+
+def rows_of_the_table(response: Any) -> set[int]:
+    """Return which ids the model `words` was given."""
+    return {int(row[0]) // 4 for row in response["outputs"][0]["data"][0]}
+
+
+def test_a_raw_model_shows_its_tensors_and_random_ids_are_rows_of_the_table(visit: Visit) -> None:
+    visit.open("#/words/playground")
+    with visit.page.expect_response("**/infer**") as asked:
+        visit.page.get_by_role("button", name="Run", exact=True).click()
+    assert rows_of_the_table(asked.value.json()) == {0, 1, 2}
+    visit.page.get_by_role("columnheader", name="Row").wait_for()
+    visit.check()
+
+
+def test_a_model_without_samples_runs_an_input_that_is_made_up(visit: Visit) -> None:
+    visit.open("#/words/graph")
+    with visit.page.expect_response("**/infer**") as asked:
+        visit.page.get_by_role("button", name="Run a sample").click()
+    assert rows_of_the_table(asked.value.json()) == {0, 1, 2}
+    visit.page.locator("canvas.graph-canvas[data-hottest=table]").wait_for()
+    visit.check()

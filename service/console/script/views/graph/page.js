@@ -12,7 +12,7 @@ import { operatorTable } from "./table.js";
 import { json, query } from "../../api.js";
 import { failure, fill, h, loading, stylesheet } from "../../dom.js";
 import { remember } from "../../router.js";
-import { findRun, noRun } from "../../runs.js";
+import { findRun, noRun, runSample } from "../../runs.js";
 import * as format from "../../format.js";
 
 /**
@@ -142,6 +142,11 @@ class GraphPage {
     const { compareWithNumpy } = await import("../compare/losses.js");
     this.message.textContent = "The server runs the model with numpy as well …";
     try {
+      if (!this.run) {
+        // what was fused is known from a run only, and has its host's result to compare
+        await runSample(this.context);
+        return this.reload({ measure: "loss" });
+      }
       this.losses = await compareWithNumpy(this.context);
       this.message.textContent = "";
     } catch (error) {
