@@ -122,3 +122,20 @@ def test_the_graph_is_on_the_first_screen_and_can_be_read_without_a_run(
         assert max(box["y"] for box in boxes) < min(box["y"] + box["height"] for box in boxes)
         links = [box for box in (tab.bounding_box() for tab in visit.page.locator("header a").all()) if box]
         assert max(box["y"] for box in links) < min(box["y"] + box["height"] for box in links)
+
+
+def test_filters_of_a_convolution_are_pictures_beside_their_histogram(visit: Visit) -> None:
+    visit.open("#/digits/graph?node=stem.conv")
+    panel = visit.page.get_by_role("region", name="Operator")
+    panel.locator(".histogram").first.wait_for()
+    pictures = panel.get_by_role("img", name="Filter ")
+    shown = pictures.evaluate_all("""all => all.map(one =>
+      [...one.getContext("2d").getImageData(0, 0, one.width, one.height).data].filter((_, at) => at % 4 === 0))""")
+    operator = visit.page.request.get(f"{visit.address}/graph/operators/stem.conv?model=digits").json()
+    weight = next(found for found in operator["attributes"] if found["name"] == "weight")
+    assert len(shown) == len(weight["filters"]) == weight["shape"][0]
+    flat = [value for plane in weight["filters"] for row in plane for value in row]
+    reds = [red for plane in shown for red in plane]
+    assert weight["min"] <= min(flat) < max(flat) <= weight["max"]
+    assert reds[flat.index(max(flat))] > reds[flat.index(min(flat))] + 50
+    visit.check()

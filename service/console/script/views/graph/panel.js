@@ -3,6 +3,7 @@
  * @module
  */
 import { jsonOrNull, query } from "../../api.js";
+import { heatColour } from "../../charts/colours.js";
 import { histogram } from "../../charts/histogram.js";
 import { fill, h, loading, s } from "../../dom.js";
 import { address } from "../../router.js";
@@ -111,7 +112,26 @@ function attribute(found) {
   return h("div", { class: "stack tight" }, h("p", {}, h("strong", { class: "mono" }, found.name), h("span", { class: "quiet number" }, ` ${format.shape(found.shape)} ${found.dtype} · ${format.bytes(found.bytes)}`)),
     odd && h("p", { class: "notice bad" }, `Holds ${odd}.`),
     found.histogram && histogram(found.histogram.edges, found.histogram.counts, found.name),
-    found.mean !== null && found.mean !== undefined && h("p", { class: "quiet number" }, `mean ${format.value(found.mean)}, deviation ${format.value(found.std)}`));
+    found.mean !== null && found.mean !== undefined && h("p", { class: "quiet number" }, `mean ${format.value(found.mean)}, deviation ${format.value(found.std)}`),
+    found.filters && filterPictures(found));
+}
+
+/**
+ * Filters as pictures, dark for the least value and light for the greatest.
+ * @param {any} found an attribute as `/graph/operators/NAME` gives it
+ */
+function filterPictures({ name, shape, filters, min, max }) {
+  const pictures = filters.map((/** @type {(number|null)[][]} */ rows, /** @type {number} */ index) => {
+    const [height, width] = [rows.length, rows[0]?.length ?? 0];
+    const canvas = h("canvas", { width, height, class: "filter", role: "img", "aria-label": `Filter ${index} of ${name}` });
+    const image = new ImageData(width, height);
+    rows.flat().forEach((value, at) => image.data.set(value === null ? [255, 0, 144, 255] : [...heatColour((value - min) / (max - min || 1)), 255], at * 4));
+    canvas.getContext("2d")?.putImageData(image, 0, 0);
+    return canvas;
+  });
+  const text = shape.length === 2 ? "As a picture" : `${filters.length === shape[0] ? "All" : "The first"} ${filters.length} filters, each by its first channel`;
+  return h("div", { class: "stack tight" }, h("p", { class: "quiet" }, `${text}; dark is ${format.value(min)}, light ${format.value(max)}.`),
+    h("div", { class: filters.length > 1 ? "filters" : "" }, pictures));
 }
 
 /**
