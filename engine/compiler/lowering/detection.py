@@ -8,7 +8,7 @@ from engine.compiler.lowering.context import LoweringContext, lowers
 from engine.compiler.lowering.looks import look
 from engine.compiler.lowering.pointwise import pointwise_tensor
 from engine.compiler.memory.view import View
-from engine.layers.detection import Stage, factors
+from engine.kernels.detection import Stage, factors
 
 _CELLS_FIRST = (0, 1, 3, 4, 2)
 
