@@ -68,6 +68,19 @@ class Drawing:
         self._pen.rectangle((left, top, right, bottom), outline=colour_of(index), width=self.line_width)
         self._label(left, top, text, index)
 
+    def outline(self, corners: Sequence[Point], text: str, index: int) -> None:
+        """Draw lines between corners, and a text at the uppermost one.
+
+        Args:
+            corners: x and y of each, in order.
+            text: what is within them.
+            index: chooses the colour.
+        """
+        places = self._points(corners)
+        self._pen.line([*places, places[0]], fill=colour_of(index), width=self.line_width)
+        if text:
+            self._label(*min(places, key=lambda place: place[1]), text, index)
+
     def points(self, points: Sequence[Point], lines: Sequence[tuple[int, int]], index: int) -> None:
         """Draw points, and lines between pairs of them; those that are no numbers are left out.
 
