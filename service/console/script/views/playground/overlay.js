@@ -41,14 +41,14 @@ export async function overlay({ model, result, input }) {
     least.textContent = format.percent(limit);
     const chosen = found.filter(({ probability }) => probability === undefined || probability >= limit);
     paint(canvas, bitmap, chosen, kept.shown, model);
-    const words = chosen.length ? chosen.map(({ label }) => label).join(", ") : "nothing";
+    const words = chosen.length ? wordsOf(chosen) : "nothing";
     canvas.setAttribute("aria-label", `The picture, with what was found: ${words}`);
     summary.textContent = chosen.length ? `Found: ${words}` : filters && found.length ? "Nothing is this probable: move the slider down." : "Nothing was found.";
     fill(table, chosen.map((item) => rowOf(item)));
   }
   threshold.addEventListener("input", draw);
   /** @type {[keyof Shown, string, boolean][]} */
-  const choices = [["boxes", "Boxes", true], ["names", "Labels", true], ["masks", "Masks", found.some(({ mask, rle }) => mask || rle)], ["points", "Points", found.some(({ points }) => points)]];
+  const choices = [["boxes", "Boxes", true], ["names", "Labels", !found.some(({ corners }) => corners)], ["masks", "Masks", found.some(({ mask, rle }) => mask || rle)], ["points", "Points", found.some(({ points }) => points)]];
   draw();
   const percentName = filters ? "Probability" : "Share";
   return h("div", { class: "stack" }, canvas,
@@ -60,6 +60,15 @@ export async function overlay({ model, result, input }) {
     summary,
     h("details", { "data-name": "found" }, h("summary", {}, "As a table"), h("div", { class: "scroll" }, h("table", {},
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Label"), h("th", { scope: "col", class: "number" }, percentName), h("th", { scope: "col" }, "Left, top, right, bottom"))), table))));
+}
+
+/**
+ * What was found, in words: names, or lines of text below one another.
+ * @param {Found[]} found
+ */
+function wordsOf(found) {
+  if (!found[0]?.corners) return found.map(({ label }) => label).join(", ");
+  return found.map(({ label }) => label).filter(Boolean).join("\n") || `${found.length} ${found.length === 1 ? "line" : "lines"} of text`;
 }
 
 /** @param {Found} item */
@@ -89,7 +98,7 @@ function paint(canvas, bitmap, found, shown, model) {
     const colour = hue(item.index);
     if (shown.boxes) paintBox(pen, item.corners ?? cornersOf(item.box), scale, colour, unit);
     if (shown.points && item.points) paintPoints(pen, item.points, scale, unit, model.skeleton ?? null);
-    if (shown.names) paintName(pen, item, scale, colour, unit);
+    if (shown.names && !item.corners) paintName(pen, item, scale, colour, unit);
   }
 }
 
