@@ -4,15 +4,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.convolution_chunk import ChunkSize
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.streamed_convolution import StreamedConvolution
+from engine.compiler.contraction.tile import Tile, choose_tile
 from engine.compiler.graph import Convolution
 from engine.compiler.kernels.compact_winograd import CompactWinograd
-from engine.compiler.kernels.convolution import DirectConvolution
-from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.streamed_convolution import StreamedConvolution
-from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost

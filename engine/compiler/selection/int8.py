@@ -7,18 +7,18 @@ from math import prod
 
 import numpy as np
 
+from engine.compiler.contraction.convolution_chunk import ChunkSize, even_size
+from engine.compiler.contraction.epilogue import Epilogue
+from engine.compiler.contraction.int8_convolution import Int8Convolution as Int8ConvolutionKernel
+from engine.compiler.contraction.int8_tiles import Int8TileConvolution, tile_layout
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.tile import Tile, choose_tile
 from engine.compiler.emit.int8 import WORD_CHANNELS, words
 from engine.compiler.graph import Dequantize, Int8Convolution, Int8Pool, Quantize, Requantize
 from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel, RequantizeKernel
-from engine.compiler.kernels.convolution_chunk import ChunkSize, even_size
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.epilogue import Epilogue
-from engine.compiler.kernels.int8_convolution import Int8Convolution as Int8ConvolutionKernel
 from engine.compiler.kernels.int8_depthwise import Int8Depthwise
 from engine.compiler.kernels.int8_pooling import Int8Pooling
-from engine.compiler.kernels.int8_tiles import Int8TileConvolution, tile_layout
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
 from engine.compiler.selection.call import (

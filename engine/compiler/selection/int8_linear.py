@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from engine.compiler.contraction.dynamic_int8_linear import DynamicInt8Linear
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.int8_convolution import Int8Convolution as Int8ConvolutionKernel
+from engine.compiler.contraction.int8_tiles import Int8TileConvolution
 from engine.compiler.emit.int8 import ZERO
 from engine.compiler.graph import Int8Convolution, Int8Linear, RowQuantize
-from engine.compiler.kernels.dynamic_int8_linear import DynamicInt8Linear
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.int8_convolution import Int8Convolution as Int8ConvolutionKernel
-from engine.compiler.kernels.int8_tiles import Int8TileConvolution
 from engine.compiler.kernels.row_quantization import RowQuantization
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of

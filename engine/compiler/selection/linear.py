@@ -4,13 +4,13 @@ from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.convolution_chunk import ChunkSize
+from engine.compiler.contraction.dynamic_linear import DynamicLinear
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.tile import MANY_ROWS, choose_tile
 from engine.compiler.graph import Linear, Node
-from engine.compiler.kernels.convolution import DirectConvolution
-from engine.compiler.kernels.convolution_chunk import ChunkSize
-from engine.compiler.kernels.dynamic_linear import DynamicLinear
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
 from engine.compiler.selection.bf16 import Bf16Work, convolve_bf16, may_round

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from engine.compiler.contraction.epilogue import NOTHING
 from engine.compiler.graph import Recurrent
 from engine.compiler.kernels.cells import GATES, interleaved
-from engine.compiler.kernels.epilogue import NOTHING
 from engine.compiler.kernels.recurrent import Recurrence
 from engine.compiler.kernels.recurrent_parts import RecurrentShape
 from engine.compiler.memory.view import View

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides
+from engine.compiler.contraction.streamed_convolution import StreamedConvolution
+from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.target import host_target
 from engine.compiler.kernels.elementwise import copy
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides
-from engine.compiler.kernels.streamed_convolution import StreamedConvolution
-from engine.compiler.kernels.tile import Tile
 from engine.compiler.memory.region import Region, RegionError, check_apart, check_region, line
 from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 from engine.compiler.memory.weights import PackedStore

@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph, TensorScale
+from engine.compiler.contraction.bf16_convolution import Bf16Convolution
+from engine.compiler.contraction.int8_convolution import Int8Convolution
+from engine.compiler.contraction.int8_tiles import tile_layout
+from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.emit.target import (
     Target,
     bf16_targets,
@@ -15,11 +19,7 @@ from engine.compiler.emit.target import (
     supported_targets,
     target_named,
 )
-from engine.compiler.kernels.bf16_convolution import Bf16Convolution
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.int8_convolution import Int8Convolution
-from engine.compiler.kernels.int8_tiles import tile_layout
-from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.selection.bf16 import product_group
 from engine.compiler.selection.call import PARTS_OF_THREAD, parallel_parts
 from engine.compiler.selection.int8 import _filter_parts, _tile_chunk

@@ -6,11 +6,11 @@ Arguments: as of `DirectConvolution`, whose image of one row holds the matrix's 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.convolution_chunk import Block, Chunk, Source
+from engine.compiler.contraction.tile import LINE, Axis, Prefetch, each_tile, steps_of
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.convolution import DirectConvolution
-from engine.compiler.kernels.convolution_chunk import Block, Chunk, Source
-from engine.compiler.kernels.tile import LINE, Axis, Prefetch, steps_of, tails
 
 _LINES = 2
 """Cache lines of weights that each step of a tile prefetches: some six tiles bring all of the next block."""
@@ -67,9 +67,5 @@ class DynamicLinear(DirectConvolution):
 
     def _emit_block(self, e: Emitter, chunk: Chunk, block: Block) -> None:
         """Write the loops over tiles of each height, for one block of filters."""
-        at, end = chunk.tiles
-        for height in tails(self.tile.pixels):
-            stop = e.add(at, e.mul(e.divmod(e.sub(end, at), height)[0], height))
-            with e.loop(at, stop, height) as loop:
-                self._emit_tile(e, chunk, block, (0, loop.index), height)
-            at = stop
+        for at, height in each_tile(e, chunk.tiles, self._all_rows(e), self.tile.pixels):
+            self._emit_tile(e, chunk, block, (0, at), height)

@@ -6,8 +6,8 @@ rows. Sums are exact, so that results are those of the kernel for exactly so man
 
 from dataclasses import dataclass
 
-from engine.compiler.kernels.dynamic_linear import DynamicLinear
-from engine.compiler.kernels.int8_convolution import Int8Convolution
+from engine.compiler.contraction.dynamic_linear import DynamicLinear
+from engine.compiler.contraction.int8_convolution import Int8Convolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,22 +6,22 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.convolution_chunk import ChunkSize
+from engine.compiler.contraction.dynamic_int8_linear import DynamicInt8Linear
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides
+from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.int8 import ZERO
 from engine.compiler.emit.jit import general
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.convolution_chunk import ChunkSize
-from engine.compiler.kernels.dynamic_int8_linear import DynamicInt8Linear
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.row_quantization import RowQuantization
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides
-from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from engine.quantization.layer import DYNAMIC_LEVELS, dynamic_steps
 from engine.quantization.tensor_scale import TensorScale
 from tests.cases import check_each
+from tests.engine.compiler.contraction.test_int8_convolution import every_arithmetic, packed
 from tests.engine.compiler.harness import examples_of_kernels, run
-from tests.engine.compiler.kernels.test_int8_convolution import every_arithmetic, packed
 
 ROWS = (1, 2, 3, 5, 7, 16, 17, 33, 61, 130)
 """Below a tile, whole ones, and all kinds of rests."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import prod
 
-from engine.compiler.kernels.epilogue import Epilogue
+from engine.compiler.contraction.epilogue import Epilogue
 from engine.compiler.memory.region import MATRIX, Region, pixels, windows
 
 

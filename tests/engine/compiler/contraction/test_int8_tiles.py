@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.int8_tiles import Int8TileConvolution, tile_layout
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target, int8_targets
-from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.int8_tiles import Int8TileConvolution, tile_layout
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.quantization.tensor_scale import TensorScale
+from tests.engine.compiler.contraction.test_int8_convolution import packed, summed
 from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import output_size, strides
-from tests.engine.compiler.kernels.test_int8_convolution import packed, summed
 
 with_tiles = pytest.mark.parametrize(
     "target", [target for target in int8_targets() if target.has_tiles], ids=lambda target: target.name

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Place
+from engine.compiler.contraction.tile import Products
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import (
     WORD_CHANNELS,
@@ -20,9 +23,6 @@ from engine.compiler.emit.int8 import (
     words,
 )
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.convolution import DirectConvolution
-from engine.compiler.kernels.epilogue import Place
-from engine.compiler.kernels.tile import Products
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array

@@ -12,12 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.convolution_chunk import Block, Chunk, ChunkSize, Source
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import (
+from engine.compiler.contraction.convolution_chunk import Block, Chunk, ChunkSize, Source
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.tile import (
     LINE,
     Axis,
     FloatProducts,
@@ -28,6 +26,8 @@ from engine.compiler.kernels.tile import (
     merged,
     steps_of,
 )
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array

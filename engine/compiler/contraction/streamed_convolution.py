@@ -12,11 +12,11 @@ and output are contiguous. `pack` packs weights: [block of filters][row][column]
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides
+from engine.compiler.contraction.tile import LINE, Axis, Prefetch, Tile, emit_tile, steps_of
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides
-from engine.compiler.kernels.tile import LINE, Axis, Prefetch, Tile, emit_tile, steps_of
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array

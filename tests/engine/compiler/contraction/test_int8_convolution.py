@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.convolution_chunk import ChunkSize
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.int8_convolution import Int8Convolution
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target, host_target, int8_targets, supported_targets
-from engine.compiler.kernels.convolution_chunk import ChunkSize
-from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.int8_convolution import Int8Convolution
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
 from tests.engine.compiler.harness import examples_of_kernels, run

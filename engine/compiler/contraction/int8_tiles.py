@@ -10,16 +10,16 @@ from math import prod
 
 import numpy as np
 
+from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
+from engine.compiler.contraction.bf16_product import Bf16Operands, TileProduct, most_rows
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.contraction.int8_convolution import filter_numbers, store_integers
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.tile import LINE
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import WORD_CHANNELS, word_of, words
 from engine.compiler.emit.tiles import multiply_integers
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.kernels.bf16_product import Bf16Operands, TileProduct, most_rows
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.int8_convolution import filter_numbers, store_integers
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import LINE
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
