@@ -236,7 +236,7 @@ class MatrixProductKernel:
         parts = (*self.shape.batch, panel_parts, e.ceil_divide(self.shape.rows, self.chunk_rows))
         outer, inner, panel_part, row_part = e.unravel(e.chunk, parts)
         first = e.mul(row_part, self.chunk_rows)
-        rows = first, e.minimum(e.add(first, self.chunk_rows), self.shape.rows)
+        rows = first, e.add(first, self.chunk_rows)
         arrays = self._arrays(e, (outer, inner), scratch)
         for panel in self._each_panel(e, panel_part, arrays):
             for start, count in each_tile(e, rows, self.shape.rows, self.tile.pixels):

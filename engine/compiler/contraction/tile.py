@@ -111,8 +111,8 @@ def each_tile(
 
     Args:
         e: the kernel.
-        part: first pixel and end of the part; it ends with a whole tile, or with the last pixel.
-        count: number of all pixels, or the most that there may be.
+        part: first pixel and end of the part, after a whole tile or the last pixel.
+        count: number of all pixels.
         height: pixels of a whole tile.
     """
     first, end = part
@@ -125,6 +125,7 @@ def each_tile(
             with e.when(e.compare(">", end, whole)):
                 yield whole, count - whole
         return
+    end = e.minimum(end, count)
     for pixels in (height, *(lower for lower in (4, 2, 1) if lower < height)):
         stop = e.add(first, e.mul(e.divmod(e.sub(end, first), pixels)[0], pixels))
         with e.loop(first, stop, pixels) as loop:
@@ -175,6 +176,27 @@ class Prefetch:
 
     start: IRValue
     lines: int
+
+
+def each_block(e: Emitter, place: IRIndex, filters: int, width: int) -> Iterator[int]:
+    """Write what is done to a block of filters twice where the last one is not full; yields filters of a block.
+
+    Args:
+        e: the kernel.
+        place: the block's place among all of them.
+        filters: number of all filters.
+        width: filters of a full block.
+    """
+    count = -(-filters // width)
+    last = filters - (count - 1) * width
+    if count == 1 or last == width:
+        yield last
+        return
+    is_last = e.compare("==", place, count - 1)
+    with e.when(is_last):
+        yield last
+    with e.when(e.negated(is_last)):
+        yield width
 
 
 def steps_of(axes: Sequence[Axis]) -> int:

@@ -6,9 +6,9 @@ from math import prod
 from engine.compiler.contraction.bf16_convolution import Bf16Convolution
 from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
 from engine.compiler.contraction.bf16_staging import can_stage_planes
-from engine.compiler.contraction.convolution_chunk import even_size
 from engine.compiler.contraction.epilogue import Epilogue
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import even_size
 from engine.compiler.contraction.tile import Tile, cycles_of, fitting_tiles
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import Convolution, Linear, TransposedConvolution

@@ -5,9 +5,9 @@ from functools import partial
 from math import prod
 
 from engine.compiler.contraction.convolution import DirectConvolution
-from engine.compiler.contraction.convolution_chunk import ChunkSize
 from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import ChunkSize
 from engine.compiler.contraction.streamed_convolution import StreamedConvolution
 from engine.compiler.contraction.tile import Tile, choose_tile
 from engine.compiler.graph import Convolution
@@ -270,7 +270,8 @@ def _direct(selector: Selector, work: Work, chosen: str) -> None:
 
 def _call(selector: Selector, work: Work, kernel: _Kernel, *extents: View) -> None:
     """Add the call of a convolution's kernel, with its weights packed for it."""
-    weights, bias = selector.weights(work.node, kernel, work.node.weight, work.node.bias)
+    packing = kernel.packing if isinstance(kernel, DirectConvolution | StreamedConvolution) else kernel
+    weights, bias = selector.weights(work.node, packing, work.node.weight, work.node.bias)
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands, *extents)
 
 

@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from engine.compiler.contraction.convolution_chunk import ChunkSize
-from engine.compiler.contraction.dynamic_linear import DynamicLinear
+from engine.compiler.contraction.convolution import DirectConvolution
 from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.contraction.matrix_product import MatrixProductKernel
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, MatrixShape
+from engine.compiler.contraction.split import ChunkSize
 from engine.compiler.contraction.tile import MANY_ROWS, choose_tile
 from engine.compiler.emit.jit import Kernel, general
 from engine.compiler.emit.pointwise import Apply, Leaf
@@ -74,11 +74,11 @@ def apart(target: Target, length: int) -> MatrixProductKernel:
     )
 
 
-def linear(target: Target, length: int, filters: int = 97, rows: int = 2) -> DynamicLinear:
+def linear(target: Target, length: int, filters: int = 97, rows: int = 2) -> DirectConvolution:
     """Return a linear layer that adds a tensor and keeps what is positive; a chunk takes `rows` tiles of rows."""
     residual = EpilogueOperand(Broadcast.FULL, (0, 0, filters))
     expression = Apply("relu", (Apply("add", (Leaf(1), Leaf(0))),))
-    return DynamicLinear(
+    return DirectConvolution(
         shape=ConvShape(images=1, size=(1, length), channels=WIDTH, filters=filters),
         strides=ImageStrides((0, 0, WIDTH), (0, 0, filters)),
         tile=choose_tile(target, MANY_ROWS, -(-filters // target.lanes)),
@@ -86,6 +86,7 @@ def linear(target: Target, length: int, filters: int = 97, rows: int = 2) -> Dyn
         lanes=target.lanes,
         epilogue=Epilogue(expression, (residual,)),
         prefetches_weights=True,
+        is_dynamic=True,
     )
 
 

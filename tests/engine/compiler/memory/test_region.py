@@ -137,7 +137,9 @@ def test_a_kernel_that_wants_padding_gets_no_input_without(rows: int, columns: i
     """What made ResNet18 wrong at batch 2: the input has as many rows and columns as the output."""
     kernel = streamed(6, 7)
     selector = Selector(host_target(), 1, PackedStore())
-    weights, bias = (whole(Buffer(BufferKind.CONSTANT, size), (size,)) for size in kernel.packed_sizes)
+    weights, bias = (
+        whole(Buffer(BufferKind.CONSTANT, size), (size,)) for size in kernel.packing.packed_sizes
+    )
     x, out = (
         selector.temporary((1, 4, rows, columns), (0, 2, 3, 1)),
         selector.temporary((1, 4, 6, 7), (0, 2, 3, 1)),
@@ -152,7 +154,9 @@ def test_a_kernel_that_wants_padding_gets_no_input_without(rows: int, columns: i
 def test_channels_that_lie_apart_are_refused() -> None:
     kernel = streamed(2, 2)
     selector = Selector(host_target(), 1, PackedStore())
-    weights, bias = (whole(Buffer(BufferKind.CONSTANT, size), (size,)) for size in kernel.packed_sizes)
+    weights, bias = (
+        whole(Buffer(BufferKind.CONSTANT, size), (size,)) for size in kernel.packing.packed_sizes
+    )
     out = selector.temporary((1, 4, 2, 2), (0, 2, 3, 1))
     with pytest.raises(RegionError):
         selector.call(kernel, selector.temporary((1, 4, 4, 4)), weights, bias, out)
