@@ -78,8 +78,8 @@ def _worst(ours: Array, wanted: Array, scale: float, unit: float, share: float) 
     ours, wanted = ours[finite], wanted[finite]
     with np.errstate(invalid="ignore", over="ignore"):
         off, size = np.abs(ours - wanted), np.abs(wanted)
-    allowed = np.where(size <= scale, unit, size * share)
-    worst = float(np.max(off / allowed, initial=0.0))
+        allowed = np.where(size <= scale, unit, size * share)
+        worst = float(np.max(off / allowed, initial=0.0))
     return worst if np.isfinite(worst) else np.inf
 
 

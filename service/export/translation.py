@@ -26,7 +26,7 @@ _logger = logging.getLogger(__name__)
 
 _SECOND_SHAPES = 3
 """Second shapes that are tried at most."""
-_REPAIRS = 3
+_REPAIRS = 8
 """How often a graph is repaired at most; what was hidden by one difference shows when that is gone."""
 _SHOWN, _MOST = 4, 160
 _FIXED = "exported with dynamic sizes, which were fixed afterwards: with fixed ones the exporter writes another model"
@@ -209,5 +209,8 @@ class Translation:
 
 def _repairs(names: Sequence[str]) -> str:
     """Say what was repaired; nothing where nothing was."""
-    listed = ", ".join(sorted(set(names))[:_SHOWN]) + (", …" if len(set(names)) > _SHOWN else "")
-    return f"repaired where the exporter wrote another formula than the source has: {listed}" if names else ""
+    changed = sorted(name for name in set(names) if names.count(name) == 1)
+    listed = ", ".join(changed[:_SHOWN]) + (", …" if len(changed) > _SHOWN else "")
+    return (
+        f"repaired where the exporter wrote another formula than the source has: {listed}" if changed else ""
+    )

@@ -95,6 +95,14 @@ class PredictExchange:
             ServiceError: the body is not what the model can take.
             NeedsDecoderError: it is large, and this thread leaves those to others.
         """
+        decoded = self.read()
+        self.images = geometries(decoded.pictures)
+        self.body = b""
+        pictures = decoded.pictures if self.model.steps else ()
+        return Decoded(decoded.inputs, Options(trace=TraceLevel.OFF, capture=()), pictures)
+
+    def read(self) -> Decoded:
+        """Return what the body holds; raises as `decode`."""
         self.limits.check_body(len(self.body))
         document = parse_json(self.body, None, self.limits)
         check_keys(document, _KEYS, "the body")
@@ -103,11 +111,7 @@ class PredictExchange:
             raise ServiceError(400, "invalid_json", "expected one of instances and inputs in the body")
         payload = self._rows(document["instances"]) if self.by_rows else self._columns(document["inputs"])
         model = self.model
-        decoded = decode_document(payload, model.graph.inputs, model.config, self.limits)
-        self.images = geometries(decoded.pictures)
-        self.body = b""
-        pictures = decoded.pictures if model.steps else ()
-        return Decoded(decoded.inputs, Options(trace=TraceLevel.OFF, capture=()), pictures)
+        return decode_document(payload, model.graph.inputs, model.config, self.limits)
 
     def encode(self, outcome: RunOutcome) -> EncodedResponse:
         """Return the response: predictions where the task's say all that the outputs do, else the outputs.

@@ -157,6 +157,11 @@ class Classification(Task):
             for indices, values in zip(order.tolist(), best.tolist(), strict=True)
         ]
 
+    @property
+    def all_scores(self) -> Mapping[str, Any]:
+        """As many predictions as there are classes, whatever their probability."""
+        return {"top_k": MAX_PREDICTIONS} | ({"threshold": 0.0} if self._options.sigmoid else {})
+
     def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw a bar for each class, as long as it is probable."""
         found = [one for one in predictions if isinstance(one, ClassPrediction)]
