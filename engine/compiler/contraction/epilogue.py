@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.int8 import WORD_CHANNELS, load_steps, real, words
+from engine.compiler.emit.int8 import WORD_CHANNELS, integers_of, load_steps, real, store_bytes, words
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, emit
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import IMAGE, Region, pixels
@@ -119,3 +119,33 @@ def finish(
             channel = e.divmod(place.channel, WORD_CHANNELS)[0]
             leaves.append(real(e, load_steps(e, base, *offset, channel, count=count), operand.scale))
     return emit(e, epilogue.expression, leaves)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a kernel stores the results of an image, and what becomes of them before.
+
+    Attributes:
+        base: address of the output.
+        strides: elements between images, rows and pixels.
+        epilogue: operations on the results.
+        operands: addresses of its operands.
+        scale: scale of 8-bit integers, four channels to an element; None for float32.
+    """
+
+    base: IRValue
+    strides: tuple[int, int, int]
+    epilogue: Epilogue
+    operands: list[IRValue]
+    scale: TensorScale | None = None
+
+    def store(self, e: Emitter, result: IRValue, place: Place, count: int) -> None:
+        """Write the epilogue of the result at a place, a vector of `count` channels, and its store."""
+        result = finish(e, self.epilogue, result, self.operands, place, count)
+        steps = zip((place.image, place.row, place.pixel), self.strides, strict=True)
+        offset = [e.mul(index, step) for index, step in steps]
+        if self.scale is None:
+            e.store(result, self.base, *offset, place.channel, count=count)
+            return
+        channel = e.divmod(place.channel, WORD_CHANNELS)[0]
+        store_bytes(e, integers_of(e, result, self.scale), self.base, *offset, channel, count=count)

@@ -5,15 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.arithmetic import Int8
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.int8_tiles import Int8TileConvolution, tile_layout
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target, int8_targets
-from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.int8_tiles import Int8TileConvolution, tile_layout
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.quantization.tensor_scale import TensorScale
+from tests.engine.compiler.contraction.test_int8_convolution import packed, summed
 from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import output_size, strides
-from tests.engine.compiler.kernels.test_int8_convolution import packed, summed
 
 with_tiles = pytest.mark.parametrize(
     "target", [target for target in int8_targets() if target.has_tiles], ids=lambda target: target.name
@@ -64,11 +65,11 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         if is_fused
         else NOTHING,
         prefetches_weights=data.draw(st.booleans()),
-        x_scale=x_scale,
+        arithmetic=Int8(x_scale),
         out_scale=out_scale,
     )
     wide = np.concatenate([packed(x), np.zeros((images, rows, columns, gap), np.float32)], axis=-1)
-    arrays = [wide, *made.pack(weight, scales), np.zeros((images, *size, out_words), np.float32)]
+    arrays = [wide, *made.packing.pack(weight, scales), np.zeros((images, *size, out_words), np.float32)]
     results = run(made, target, *arrays, *([packed(other)] if is_fused else []))
     sums = summed(x.astype(np.int64) - x_scale.zero_point, weight, stride, padding, 1)
     expected = sums * scales[0] + scales[1]

@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.arithmetic import Int8
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import ChunkSize
+from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target, host_target, int8_targets, supported_targets
-from engine.compiler.kernels.convolution_chunk import ChunkSize
-from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.int8_convolution import Int8Convolution
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
 from tests.engine.compiler.harness import examples_of_kernels, run
@@ -70,7 +71,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     out_scale = data.draw(st.sampled_from([None, TensorScale(500.0, 0), TensorScale(3000.0, 131)]))
     size = output_size(x, kernel, stride, (1, 1), (2 * padding[0], 2 * padding[1]))
     out_words = filters * groups if out_scale is None else -(-filters * groups // 4)
-    made = Int8Convolution(
+    made = DirectConvolution(
         shape=ConvShape(
             images=images,
             size=size,
@@ -87,13 +88,17 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         ),
         lanes=target.lanes,
         padding=ImplicitPadding((rows, columns), padding) if is_staged else None,
-        x_scale=x_scale,
+        arithmetic=Int8(x_scale),
         out_scale=out_scale,
     )
     sums = summed(x.astype(np.int64) - x_scale.zero_point, weight, stride, padding, groups)
     expected = sums * scales[0] + scales[1]
     *_, out = run(
-        made, target, packed(x), *made.pack(weight, scales), np.zeros((images, *size, out_words), np.float32)
+        made,
+        target,
+        packed(x),
+        *made.packing.pack(weight, scales),
+        np.zeros((images, *size, out_words), np.float32),
     )
     if out_scale is None:
         np.testing.assert_array_equal(out, expected)
@@ -109,7 +114,7 @@ def test_operands_of_the_epilogue_may_be_integers(target: Target) -> None:
     weight = random.integers(-127, 128, (20, 20, 1, 1)).astype(np.int8)
     scales = random.uniform(0.5, 2, (2, 20)).astype(np.float32)
     x_scale, other_scale, out_scale = TensorScale(0.5, 7), TensorScale(900.0, 100), TensorScale(2000.0, 90)
-    made = Int8Convolution(
+    made = DirectConvolution(
         shape=ConvShape(images=1, size=(3, 5), channels=5, filters=20),
         strides=ImageStrides(strides(3, 5, 5), strides(3, 5, 5)),
         tile=Tile(3, 2),
@@ -119,11 +124,16 @@ def test_operands_of_the_epilogue_may_be_integers(target: Target) -> None:
             apply("relu", apply("add", Leaf(0), Leaf(1))),
             (EpilogueOperand(Broadcast.FULL, strides(3, 5, 5), other_scale),),
         ),
-        x_scale=x_scale,
+        arithmetic=Int8(x_scale),
         out_scale=out_scale,
     )
     *_, out, _ = run(
-        made, target, packed(x), *made.pack(weight, scales), np.zeros((1, 3, 5, 5), np.float32), packed(other)
+        made,
+        target,
+        packed(x),
+        *made.packing.pack(weight, scales),
+        np.zeros((1, 3, 5, 5), np.float32),
+        packed(other),
     )
     sums = summed(x.astype(np.int64) - 7, weight, (1, 1), (0, 0), 1)
     expected = np.maximum(sums * scales[0] + scales[1] + other_scale.real(other), 0)
@@ -131,14 +141,14 @@ def test_operands_of_the_epilogue_may_be_integers(target: Target) -> None:
 
 
 def test_weights_without_scales_are_a_mistake() -> None:
-    made = Int8Convolution(
+    made = DirectConvolution(
         shape=ConvShape(images=1, size=(1, 1), channels=1, filters=4),
         strides=ImageStrides((1, 1, 1), (4, 4, 4)),
         tile=Tile(1, 1),
         chunk=ChunkSize(1, 1, 1),
         lanes=host_target().lanes,
         epilogue=NOTHING,
-        x_scale=TensorScale(1.0, 0),
+        arithmetic=Int8(TensorScale(1.0, 0)),
     )
     with pytest.raises(ValueError, match="integers without scales"):
-        made.pack(np.zeros((4, 4, 1, 1), np.int8), None)
+        made.packing.pack(np.zeros((4, 4, 1, 1), np.int8), None)

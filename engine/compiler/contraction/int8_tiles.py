@@ -1,28 +1,23 @@
 """Convolution of 8-bit integers in AMX tiles; with one pixel a row it is a linear layer.
 
-Arguments as of `Int8Convolution`, and the same results. How input and weights lie is the same as for bfloat16
-(`bf16_layout.py`), a word holding four channels where it holds two there.
+Arguments as of `DirectConvolution` of integers, and the same results. How input and weights lie is the same as for
+bfloat16 (`bf16_layout.py`), a word holding four channels where it holds two there.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-import numpy as np
-
+from engine.compiler.contraction.arithmetic import FilterPacking, Int8
+from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
+from engine.compiler.contraction.bf16_product import Bf16Operands, TileProduct, most_rows
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Place
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.tile import LINE
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.int8 import WORD_CHANNELS, word_of, words
 from engine.compiler.emit.tiles import multiply_integers
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.kernels.bf16_product import Bf16Operands, TileProduct, most_rows
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.int8_convolution import filter_numbers, store_integers
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import LINE
-from engine.compiler.memory.alignment import aligned_zeros
-from engine.compiler.memory.region import Region, line, pixels
-from engine.dtypes import Array
+from engine.compiler.memory.region import Region, line
 from engine.quantization.tensor_scale import TensorScale
 
 
@@ -39,9 +34,8 @@ class _Work:
     """Operands of a call.
 
     Attributes:
-        numbers: address of what belongs to filters.
-        out: address of the output.
-        operands: addresses of the epilogue's operands.
+        numbers: address of the numbers of filters.
+        output: where results go.
         sums: address of the sums of a group of pixels.
         image: its image.
         first_row: its first row.
@@ -49,8 +43,7 @@ class _Work:
     """
 
     numbers: IRValue
-    out: IRValue
-    operands: list[IRValue]
+    output: Output
     sums: IRValue
     image: IRIndex
     first_row: IRIndex
@@ -69,7 +62,7 @@ class Int8TileConvolution:
         blocks: blocks of filters of a chunk.
         group: matrix registers of pixels, and of filters, of a product.
         lanes: float32 lanes of a vector.
-        x_scale: scale of the input.
+        arithmetic: arithmetic of the products.
         out_scale: scale of the output, where that is stored as integers; None where it is float32.
         epilogue: operations on the results.
         prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
@@ -82,7 +75,7 @@ class Int8TileConvolution:
     blocks: int
     group: tuple[int, int]
     lanes: int
-    x_scale: TensorScale
+    arithmetic: Int8
     out_scale: TensorScale | None = None
     epilogue: Epilogue = NOTHING
     prefetches_weights: bool = False
@@ -91,11 +84,9 @@ class Int8TileConvolution:
     def regions(self) -> tuple[Region, ...]:
         """The accessed regions of the arguments, in 32-bit words."""
         shape = self.shape
-        x, _ = shape.regions(self.padding.x_size, self.strides)
-        channels = shape.filters if self.out_scale is None else words(shape.filters)
-        out = pixels(shape.images, shape.size, channels, self.strides.out, is_written=True)
+        x, out = shape.regions(self.padding.x_size, self.strides, has_int8_results=self.out_scale is not None)
         operands = self.epilogue.regions(shape.images, shape.size, shape.filters)
-        return x, *map(line, self.packed_sizes), out, *operands
+        return x, *map(line, self.packing.packed_sizes), out, *operands
 
     @property
     def staged(self) -> Bf16Layout:
@@ -108,32 +99,16 @@ class Int8TileConvolution:
         return Int8TileProduct(self.staged, most_rows(self.staged.pixels), *self.group)
 
     @property
-    def packed_sizes(self) -> tuple[int, int]:
-        """Words of packed weights, and of what belongs to filters."""
-        weights, starts = self.staged.packed_sizes
-        return weights, 3 * starts
-
-    @property
-    def layout(self) -> tuple[object, ...]:
-        """The layout of packed weights."""
-        return (self.staged.runs, self.staged.width, self.x_scale)
-
-    def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
-        """Pack integers and what belongs to filters.
-
-        Args:
-            weight: int8 (filters, channels, rows, columns).
-            bias: float32 (2, filters): the scale of the sum, and the bias.
-        """
-        staged = self.staged
-        filters, channels, rows, columns = weight.shape
-        count, inner = staged.blocks * staged.width, staged.runs.pixel_words
-        padded = np.zeros((count, rows, columns, inner * WORD_CHANNELS), np.int8)
-        padded[:filters, ..., :channels] = weight.transpose(0, 2, 3, 1)
-        parts = padded.reshape(staged.blocks, staged.width, rows * columns * inner, WORD_CHANNELS)
-        packed = aligned_zeros((staged.packed_sizes[0],))
-        packed.view(np.int8)[...] = parts.transpose(0, 2, 1, 3).reshape(-1)
-        return packed, filter_numbers(weight[None], bias, self.x_scale, count)
+    def packing(self) -> FilterPacking:
+        """How weights are packed."""
+        return FilterPacking(
+            arithmetic=self.arithmetic,
+            groups=1,
+            filters=self.shape.filters,
+            words=self.staged.runs.pixel_words,
+            kernel=self.shape.kernel,
+            width=self.staged.width,
+        )
 
     @property
     def _parts(self) -> tuple[int, int, int]:
@@ -172,7 +147,8 @@ class Int8TileConvolution:
         staged = e.address(sums, self._sum_words)
         self._stage(e, e.address(x, e.mul(image, self.strides.x[0])), staged, first_row)
         end = e.minimum(e.mul(rows, self.staged.row_pixels), self.staged.pixels)
-        work = _Work(numbers, out, operands, sums, image, first_row, end)
+        output = Output(out, self.strides.out, self.epilogue, operands, self.out_scale)
+        work = _Work(numbers, output, sums, image, first_row, end)
         starts, product = e.table(self.staged.starts), self.product
         product.begin(e)
         for block, filters in self._each_block(e, block_part):
@@ -226,7 +202,7 @@ class Int8TileConvolution:
         self._fill(e, target, (left + count) * words_of_pixel, layout.row_words)
 
     def _fill(self, e: Emitter, target: IRValue, start: int, stop: int) -> None:
-        e.fill_words(target, start, stop, word_of(self.x_scale.zero_point))
+        self.arithmetic.fill(e, target, start, stop)
 
     def _operands(
         self,
@@ -268,16 +244,10 @@ class Int8TileConvolution:
 
     def _store(self, e: Emitter, work: _Work, sums: IRValue, place: Place, count: int) -> None:
         """Write the store of a vector of results: float32(sum) * factor + bias, and the epilogue of that."""
-        numbers = self.staged.packed_sizes[1]
-        factor, bias = (e.load(work.numbers, place.channel, part * numbers) for part in (1, 2))
-        total = e.builder.sitofp(e.load_words(sums, count=e.lanes), e.vector_type)
-        result = e.fadd(e.fmul(total, factor), bias)
-        result = finish(e, self.epilogue, result, work.operands, place, count)
-        if self.out_scale is not None:
-            store_integers(e, result, work.out, place, self.strides.out, self.out_scale, count)
-            return
-        steps = zip((place.image, place.row, place.pixel), self.strides.out, strict=True)
-        e.store(result, work.out, *(e.mul(i, step) for i, step in steps), place.channel, count=count)
+        total = e.load_words(sums, count=e.lanes)
+        numbers = e.address(work.numbers, place.channel)
+        (result,) = self.arithmetic.results(e, [total], numbers, (1, self.packing.count))
+        work.output.store(e, result, place, count)
 
 
 def tile_layout(shape: ConvShape, rows: int, width: int) -> Bf16Layout:

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import ChunkSize
+from engine.compiler.contraction.streamed_convolution import StreamedConvolution
+from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.convolution import DirectConvolution
-from engine.compiler.kernels.convolution_chunk import ChunkSize
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.streamed_convolution import StreamedConvolution
-from engine.compiler.kernels.tile import Tile
 from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import convolved, numbers, output_size, strides
 
@@ -55,7 +55,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         prefetches_weights=data.draw(st.booleans()),
     )
     expected = convolved(x, weight, bias, stride, dilation, groups)
-    *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
+    *_, out = run(made, target, x, *made.packing.pack(weight, bias), np.zeros_like(expected))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -82,7 +82,7 @@ def test_staged_padding(target: Target, data: st.DataObject) -> None:
         padding=ImplicitPadding((rows, columns), (padding[0] // 2, padding[1] // 2)),
     )
     expected = convolved(x, weight, bias, stride, (1, 1), 1, padding)
-    *_, out = run(made, target, wide, *made.pack(weight, bias), np.zeros_like(expected))
+    *_, out = run(made, target, wide, *made.packing.pack(weight, bias), np.zeros_like(expected))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -113,7 +113,7 @@ def test_streamed(target: Target, data: st.DataObject) -> None:
         lanes=target.lanes,
     )
     expected = convolved(x, weight, bias, stride, dilation, 1)
-    *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
+    *_, out = run(made, target, x, *made.packing.pack(weight, bias), np.zeros_like(expected))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -150,7 +150,7 @@ def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) ->
             lanes=target.lanes,
             epilogue=epilogue,
         )
-    arrays = [x, *made.pack(weight, None), np.zeros_like(expected), scale, other, shift]
+    arrays = [x, *made.packing.pack(weight, None), np.zeros_like(expected), scale, other, shift]
     out = run(made, target, *arrays)[3]
     wanted = np.maximum(expected * scale[:, None, None] + (other - shift), 0)
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
@@ -168,7 +168,7 @@ def test_results_do_not_depend_on_the_tile(target: Target) -> None:
         lanes=target.lanes,
     )
     results = [
-        run(made, target, x, *made.pack(weight, bias), np.zeros((1, 4, 9, 33), np.float32))[3]
+        run(made, target, x, *made.packing.pack(weight, bias), np.zeros((1, 4, 9, 33), np.float32))[3]
         for made in (first, replace(first, tile=Tile(3, 2), chunk=ChunkSize(1, 1, 1)))
     ]
     np.testing.assert_array_equal(results[0], results[1])

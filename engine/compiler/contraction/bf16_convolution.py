@@ -10,12 +10,12 @@ from math import prod
 
 import numpy as np
 
+from engine.compiler.contraction.bf16_layout import Bf16Layout
+from engine.compiler.contraction.bf16_loops import Bf16Chunk, Bf16Loops, whole_lines
+from engine.compiler.contraction.bf16_staging import Bf16Staging
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.kernels.bf16_layout import Bf16Layout
-from engine.compiler.kernels.bf16_loops import Bf16Chunk, Bf16Loops, whole_lines
-from engine.compiler.kernels.bf16_staging import Bf16Staging
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.memory.alignment import aligned
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.matrix_product import MatrixProductKernel
+from engine.compiler.contraction.shapes import MatrixShape
+from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.jit import cache
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.matmul import MatrixProductKernel
-from engine.compiler.kernels.shapes import MatrixShape
-from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import numbers, steps

@@ -1,4 +1,4 @@
-"""Kernels of integers whose code is told how many rows there are: the bits of numpy's layers, at any number of rows."""
+"""Kernels of integers with a runtime number of rows: the bits of numpy's layers, at any number of rows."""
 
 from functools import partial
 
@@ -6,22 +6,23 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.arithmetic import Int8
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides
+from engine.compiler.contraction.split import ChunkSize
+from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.int8 import ZERO
 from engine.compiler.emit.jit import general
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.convolution_chunk import ChunkSize
-from engine.compiler.kernels.dynamic_int8_linear import DynamicInt8Linear
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.row_quantization import RowQuantization
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides
-from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from engine.quantization.layer import DYNAMIC_LEVELS, dynamic_steps
 from engine.quantization.tensor_scale import TensorScale
 from tests.cases import check_each
+from tests.engine.compiler.contraction.test_int8_convolution import every_arithmetic, packed
 from tests.engine.compiler.harness import examples_of_kernels, run
-from tests.engine.compiler.kernels.test_int8_convolution import every_arithmetic, packed
 
 ROWS = (1, 2, 3, 5, 7, 16, 17, 33, 61, 130)
 """Below a tile, whole ones, and all kinds of rests."""
@@ -39,7 +40,7 @@ def linear(
     filters: int,
     tile: Tile = Tile(6, 4),  # noqa: B008  # it never changes
     chunk: ChunkSize = ChunkSize(1, 2, 1),  # noqa: B008
-) -> DynamicInt8Linear:
+) -> DirectConvolution:
     """Return a layer that multiplies by the scales of rows, adds a bias and a tensor, and keeps what is positive."""
     operands = (
         EpilogueOperand(Broadcast.PIXEL, (0, 0, 1)),
@@ -47,7 +48,7 @@ def linear(
         EpilogueOperand(Broadcast.FULL, (0, 0, filters)),
     )
     scaled = apply("add", apply("mul", Leaf(0), Leaf(1)), Leaf(2))
-    return DynamicInt8Linear(
+    return DirectConvolution(
         shape=ConvShape(images=1, size=(1, rows), channels=words(channels), filters=filters),
         strides=ImageStrides((0, 0, words(channels)), (0, 0, filters)),
         tile=tile,
@@ -55,11 +56,12 @@ def linear(
         lanes=target.lanes,
         epilogue=Epilogue(apply("relu", apply("add", scaled, Leaf(3))), operands),
         prefetches_weights=filters > tile.vectors * target.lanes,
-        x_scale=TensorScale(1.0, ZERO),
+        arithmetic=Int8(TensorScale(1.0, ZERO)),
+        is_dynamic=True,
     )
 
 
-def check_linear(kernel: DynamicInt8Linear, target: Target, channels: int, threads: int = 3) -> None:
+def check_linear(kernel: DirectConvolution, target: Target, channels: int, threads: int = 3) -> None:
     (_, rows), filters = kernel.shape.size, kernel.shape.filters
     random = np.random.default_rng(rows + channels)
     x = random.integers(ZERO - DYNAMIC_LEVELS, ZERO + DYNAMIC_LEVELS + 1, (rows, channels)).astype(np.uint8)

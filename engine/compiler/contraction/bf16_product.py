@@ -8,12 +8,12 @@ of a sum does not depend on other results.
 from dataclasses import dataclass
 from typing import Protocol
 
+from engine.compiler.contraction.bf16_layout import Bf16Layout
+from engine.compiler.contraction.tile import LINE
 from engine.compiler.emit.bfloat16 import dot
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.tiles import ROWS, WORDS, configure, multiply, release
 from engine.compiler.emit.types import IRValue, TileShape
-from engine.compiler.kernels.bf16_layout import Bf16Layout
-from engine.compiler.kernels.tile import LINE
 
 _UNROLL = 4
 

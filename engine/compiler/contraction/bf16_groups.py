@@ -8,9 +8,9 @@ numbers beyond a row's end are computed and dropped.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from engine.compiler.contraction.bf16_layout import Bf16Layout
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex
-from engine.compiler.kernels.bf16_layout import Bf16Layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.bf16_matmul import Bf16MatrixProduct
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import MatrixShape
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target, bf16_targets, supported_targets
-from engine.compiler.kernels.bf16_matmul import Bf16MatrixProduct
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.shapes import MatrixShape
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import rounded_to_bfloat16
 from tests.engine.compiler.harness import examples_of_kernels, run

@@ -5,21 +5,20 @@ position of the kernel, its weights (channels x filters of the block) meet all p
 scratch memory. While they do, the weights of the next position are brought near, so that memory and arithmetic work at
 the same time.
 
-Arguments: input with its padding around it, weights, bias, output, the epilogue's operands, scratch. Channels of input
-and output are contiguous. `pack` packs weights: [block of filters][row][column][channel][filter of the block].
+Arguments: input with its padding around it, weights, biases, output, the epilogue's operands, scratch. Channels of
+input and output are contiguous. Weights are those of `packing`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from engine.compiler.contraction.arithmetic import FLOAT32, FilterPacking
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Place
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides
+from engine.compiler.contraction.tile import LINE, Axis, Prefetch, Tile, each_block, emit_tile, steps_of
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides
-from engine.compiler.kernels.tile import LINE, Axis, Prefetch, Tile, emit_tile, steps_of
-from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
-from engine.dtypes import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +45,19 @@ class StreamedConvolution:
         shape = self.shape
         x, out = shape.regions(shape.padded_size, self.strides)
         operands = self.epilogue.regions(shape.images, shape.size, shape.filters)
-        return x, *map(line, self.packed_sizes), out, *operands
+        return x, *map(line, self.packing.packed_sizes), out, *operands
 
     @property
-    def packed_sizes(self) -> tuple[int, int]:
-        """Elements of packed weights and bias."""
-        return self.chunks * self.shape.taps * self._panel, self.chunks * self._width
+    def packing(self) -> FilterPacking:
+        """How weights are packed."""
+        return FilterPacking(
+            arithmetic=FLOAT32,
+            groups=1,
+            filters=self.shape.filters,
+            words=self.shape.channels,
+            kernel=self.shape.kernel,
+            width=self._width,
+        )
 
     @property
     def scratch(self) -> int:
@@ -74,7 +80,8 @@ class StreamedConvolution:
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
-        x, w, bias, *rest, scratch = (e.argument(place) for place in range(5 + len(self.epilogue.operands)))
+        count = len(self.epilogue.operands)
+        x, w, bias, out, *operands, scratch = (e.argument(place) for place in range(5 + count))
         sums = e.address(scratch, e.mul(e.thread, self.scratch))
         positions = self.shape.taps
         weights = e.address(w, e.mul(e.chunk, positions * self._panel))
@@ -87,7 +94,7 @@ class StreamedConvolution:
                 e.mul(column, self.shape.dilation[1] * self.strides.x[2]),
             )
             self._multiply(e, corner, e.address(weights, e.mul(position.index, self._panel)), sums)
-        self._finish(e, sums, rest)
+        self._finish(e, sums, Output(out, self.strides.out, self.epilogue, operands))
 
     def _start(self, e: Emitter, bias: IRValue, sums: IRValue) -> None:
         """Write the bias into the partial sums."""
@@ -134,44 +141,12 @@ class StreamedConvolution:
         part = e.divmod(place, self.tile.pixels)[0]
         return Prefetch(e.address(following, e.mul(part, lines * LINE * steps_of(axes))), lines)
 
-    def _finish(self, e: Emitter, sums: IRValue, arguments: Sequence[IRValue]) -> None:
+    def _finish(self, e: Emitter, sums: IRValue, output: Output) -> None:
         """Write the sums through the epilogue into the output; of the last block only the filters that there are."""
-        last = self.shape.filters - (self.chunks - 1) * self._width
-        if last == self._width or self.chunks == 1:
-            self._finish_block(e, sums, arguments, last)
-            return
-        is_last = e.compare("==", e.chunk, self.chunks - 1)
-        with e.when(is_last):
-            self._finish_block(e, sums, arguments, last)
-        with e.when(e.builder.not_(is_last)):
-            self._finish_block(e, sums, arguments, self._width)
-
-    def _finish_block(self, e: Emitter, sums: IRValue, arguments: Sequence[IRValue], filters: int) -> None:
-        out, *operands = arguments
-        with e.loop(0, self.shape.pixels) as loop:
-            image, row, pixel = e.unravel(loop.index, (self.shape.images, *self.shape.size))
-            for start in range(0, filters, e.lanes):
-                count = min(e.lanes, filters - start)
-                value = e.load(sums, e.mul(loop.index, self._width), start)
-                place = Place(image, row, pixel, e.add(e.mul(e.chunk, self._width), start))
-                result = finish(e, self.epilogue, value, operands, place, count)
-                offset = [
-                    e.mul(i, step) for i, step in zip((image, row, pixel), self.strides.out, strict=True)
-                ]
-                e.store(result, out, *offset, place.channel, count=count)
-
-    @property
-    def layout(self) -> tuple[object, ...]:
-        """The layout of packed weights."""
-        return (self._width,)
-
-    def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
-        """Pack weights (filters, channels, rows, columns) and bias; absent filters are 0."""
-        packed = aligned_zeros((self.chunks, *self.shape.kernel, self.shape.channels, self._width))
-        starts = aligned_zeros((self.chunks * self._width,))
-        for block in range(self.chunks):
-            filters = weight[block * self._width : (block + 1) * self._width]
-            packed[block, ..., : len(filters)] = filters.transpose(2, 3, 1, 0)
-        if bias is not None:
-            starts[: self.shape.filters] = bias
-        return packed, starts
+        for filters in each_block(e, e.chunk, self.shape.filters, self._width):
+            with e.loop(0, self.shape.pixels) as loop:
+                image, row, pixel = e.unravel(loop.index, (self.shape.images, *self.shape.size))
+                for start in range(0, filters, e.lanes):
+                    value = e.load(sums, e.mul(loop.index, self._width), start)
+                    place = Place(image, row, pixel, e.add(e.mul(e.chunk, self._width), start))
+                    output.store(e, value, place, min(e.lanes, filters - start))

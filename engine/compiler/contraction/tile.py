@@ -43,13 +43,11 @@ class Axis:
         count: steps.
         x_step: elements between two steps in the input.
         w_step: elements between two steps in the weights.
-        unroll: steps that a loop does at a time, a divisor of the count; 0 for a choice by the count.
     """
 
     count: IRIndex
     x_step: IRIndex
-    w_step: int
-    unroll: int = 0
+    w_step: IRIndex
 
 
 def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
@@ -104,9 +102,35 @@ def _efficiency(pixels: int, vectors: int, tile: Tile) -> float:
     return useful * (full / 2) / cycles_of(tile)
 
 
-def tails(pixels: int) -> tuple[int, ...]:
-    """Return the heights of tiles that any number of pixels is put together of: the whole one, then ever smaller."""
-    return (pixels, *(height for height in (4, 2, 1) if height < pixels))
+def each_tile(
+    e: Emitter, part: tuple[IRIndex, IRIndex], count: IRIndex, height: int
+) -> Iterator[tuple[IRIndex, int]]:
+    """Write the loop over the tiles of a part of some pixels; yields the first pixel of each, and its height.
+
+    Of a known number of pixels, what whole tiles leave is one smaller tile; of any other, ever smaller ones.
+
+    Args:
+        e: the kernel.
+        part: first pixel and end of the part, after a whole tile or the last pixel.
+        count: number of all pixels.
+        height: pixels of a whole tile.
+    """
+    first, end = part
+    if isinstance(count, int):
+        whole = count - count % height
+        if whole:
+            with e.loop(first, e.minimum(end, whole), height) as loop:
+                yield loop.index, height
+        if whole < count:
+            with e.when(e.compare(">", end, whole)):
+                yield whole, count - whole
+        return
+    end = e.minimum(end, count)
+    for pixels in (height, *(lower for lower in (4, 2, 1) if lower < height)):
+        stop = e.add(first, e.mul(e.divmod(e.sub(end, first), pixels)[0], pixels))
+        with e.loop(first, stop, pixels) as loop:
+            yield loop.index, pixels
+        first = stop
 
 
 class Products(Protocol):
@@ -152,6 +176,27 @@ class Prefetch:
 
     start: IRValue
     lines: int
+
+
+def each_block(e: Emitter, place: IRIndex, filters: int, width: int) -> Iterator[int]:
+    """Write what is done to a block of filters twice where the last one is not full; yields filters of a block.
+
+    Args:
+        e: the kernel.
+        place: the block's place among all of them.
+        filters: number of all filters.
+        width: filters of a full block.
+    """
+    count = -(-filters // width)
+    last = filters - (count - 1) * width
+    if count == 1 or last == width:
+        yield last
+        return
+    is_last = e.compare("==", place, count - 1)
+    with e.when(is_last):
+        yield last
+    with e.when(e.negated(is_last)):
+        yield width
 
 
 def steps_of(axes: Sequence[Axis]) -> int:
@@ -204,15 +249,33 @@ class _Reduction:
     def emit(self, axes: tuple[Axis, ...], x: IRValue, w: IRValue, carried: list[IRValue]) -> list[IRValue]:
         """Write the loops over the axes; returns what they carry out."""
         e, axis, inner = self.e, axes[0], axes[1:]
-        unroll = 1 if inner else _unroll(axis)
-        with e.loop(0, axis.count, unroll, carry=carried) as loop:
-            here = e.address(x, e.mul(loop.index, axis.x_step))
-            weights = e.address(w, e.mul(loop.index, axis.w_step))
+        if isinstance(axis.count, int):
+            return self._loop((0, axis.count, 1 if inner else _unroll(axis)), axes, (x, w), carried)
+        whole = e.mul(e.divmod(axis.count, _UNROLL)[0], _UNROLL)
+        carried = self._loop((0, whole, _UNROLL), axes, (x, w), carried)
+        return self._loop((whole, axis.count, 1), axes, (x, w), carried)
+
+    def _loop(
+        self,
+        steps: tuple[IRIndex, IRIndex, int],
+        axes: tuple[Axis, ...],
+        at: tuple[IRValue, IRValue],
+        carried: list[IRValue],
+    ) -> list[IRValue]:
+        """Write the loop over some steps of the first axis, several at a time."""
+        e, axis, inner = self.e, axes[0], axes[1:]
+        first, stop, unroll = steps
+        with e.loop(first, stop, unroll, carry=carried) as loop:
+            here = e.address(at[0], e.mul(loop.index, axis.x_step))
+            weights = e.address(at[1], e.mul(loop.index, axis.w_step))
             if inner:
                 loop.following = self.emit(inner, here, weights, loop.carried)
             else:
                 for step in range(unroll):
-                    at = e.address(here, e.mul(step, axis.x_step)), e.address(weights, step * axis.w_step)
+                    at = (
+                        e.address(here, e.mul(step, axis.x_step)),
+                        e.address(weights, e.mul(step, axis.w_step)),
+                    )
                     loop.following = self._multiply(*at, loop.following)
                 loop.following = self._bring(loop.following)
         return loop.results
@@ -240,4 +303,4 @@ class _Reduction:
 
 
 def _unroll(axis: Axis) -> int:
-    return axis.unroll or next(u for u in (_UNROLL, 3, 2, 1) if axis.count % u == 0)
+    return next(u for u in (_UNROLL, 3, 2, 1) if axis.count % u == 0)

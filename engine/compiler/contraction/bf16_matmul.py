@@ -9,13 +9,13 @@ For the epilogue, the two axes of the batch are images and rows, the product's r
 
 from dataclasses import dataclass, replace
 
+from engine.compiler.contraction.bf16_loops import Bf16Chunk, Bf16Loops, whole_lines
+from engine.compiler.contraction.bf16_panels import Bf16Panels
+from engine.compiler.contraction.bf16_staging import Bf16Staging
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue
+from engine.compiler.contraction.shapes import ConvShape, ImplicitPadding, MatrixShape
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.bf16_loops import Bf16Chunk, Bf16Loops, whole_lines
-from engine.compiler.kernels.bf16_panels import Bf16Panels
-from engine.compiler.kernels.bf16_staging import Bf16Staging
-from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue
-from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding, MatrixShape
 from engine.compiler.memory.region import Region
 
 

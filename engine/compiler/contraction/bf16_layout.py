@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.kernels.shapes import ConvShape
+from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import bfloat16_bits

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from engine.compiler.contraction.bf16_layout import Bf16Layout
+from engine.compiler.contraction.shapes import ImplicitPadding
 from engine.compiler.emit.bfloat16 import pair_lanes, pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.bf16_layout import Bf16Layout
-from engine.compiler.kernels.shapes import ImplicitPadding
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from math import prod
 
-from engine.compiler.kernels.epilogue import Epilogue
+from engine.compiler.contraction.epilogue import Epilogue
+from engine.compiler.emit.int8 import words
 from engine.compiler.memory.region import MATRIX, Region, pixels, windows
 
 
@@ -75,16 +76,20 @@ class ConvShape:
         """Return how many rows of the input the windows of so many rows of the output reach over."""
         return windows(rows, self.kernel[0], self.stride[0], self.dilation[0])
 
-    def regions(self, x_size: tuple[int, int], strides: ImageStrides) -> tuple[Region, Region]:
+    def regions(
+        self, x_size: tuple[int, int], strides: ImageStrides, has_int8_results: bool = False
+    ) -> tuple[Region, Region]:
         """Return what is touched of input and output.
 
         Args:
             x_size: rows and columns of the input that are in memory.
             strides: of both.
+            has_int8_results: whether the output holds 8-bit integers, four channels to an element.
         """
+        channels = words(self.out_channels) if has_int8_results else self.out_channels
         return (
             pixels(self.images, x_size, self.in_channels, strides.x),
-            pixels(self.images, self.size, self.out_channels, strides.out, is_written=True),
+            pixels(self.images, self.size, channels, strides.out, is_written=True),
         )
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from engine.compiler.contraction.bf16_layout import Bf16Layout
 from engine.compiler.emit.bfloat16 import pair_lanes, pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.bf16_layout import Bf16Layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.bf16_convolution import Bf16Convolution
+from engine.compiler.contraction.bf16_groups import PixelGroup, PixelGroups
+from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
+from engine.compiler.contraction.bf16_staging import can_stage_planes
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.emit.bfloat16 import dot, pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target, bf16_targets, supported_targets
-from engine.compiler.kernels.bf16_convolution import Bf16Convolution
-from engine.compiler.kernels.bf16_groups import PixelGroup, PixelGroups
-from engine.compiler.kernels.bf16_layout import Bf16Layout, choose_runs
 from engine.compiler.kernels.bf16_pooling import Bf16Pooling
 from engine.compiler.kernels.bf16_rate import bf16_speedup
-from engine.compiler.kernels.bf16_staging import can_stage_planes
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import bfloat16_bits, rounded_to_bfloat16

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
 
-from engine.compiler.emit.bfloat16 import pair_up
-from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.bf16_groups import PixelGroup, PixelGroups
-from engine.compiler.kernels.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.kernels.bf16_product import (
+from engine.compiler.contraction.bf16_groups import PixelGroup, PixelGroups
+from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
+from engine.compiler.contraction.bf16_product import (
     Bf16Operands,
     Bf16Product,
     TileProduct,
     VectorProduct,
     most_rows,
 )
-from engine.compiler.kernels.epilogue import Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ConvShape
-from engine.compiler.kernels.tile import LINE
+from engine.compiler.contraction.epilogue import Epilogue, Place, finish
+from engine.compiler.contraction.shapes import ConvShape
+from engine.compiler.contraction.tile import LINE
+from engine.compiler.emit.bfloat16 import pair_up
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import IRIndex, IRValue
 
 
 @dataclass(frozen=True, slots=True)
