@@ -1,4 +1,4 @@
-"""The modules of PyTorch that a graph's operators come from, as far as their names tell, and which are shown open.
+"""The modules of PyTorch that a graph's operators come from, as far as their names show, and which are shown open.
 
 A module is known by its path: `layer1.0` has the operator `layer1.0.conv1`, and lies in `layer1`. The whole network is
 the module with the empty path.
@@ -28,7 +28,7 @@ _RENAMED = re.compile(r"(\w+bn\d?d?|pnnx_unique)_\d+")
 def modules_of(wiring: Wiring) -> list[str]:
     """Return the module of each operator.
 
-    The names of functions that a module calls do not tell the module: such an operator belongs where the last operator
+    The names of functions that a module calls do not show the module: such an operator belongs where the last operator
     belongs whose result it takes. A layer that the exporter renamed (`convbn2d_3`) belongs where the layer belongs that
     takes its result, mostly its activation. The steps of a pipeline are the outermost modules.
     """
@@ -78,7 +78,7 @@ def _parted(full: str, wiring: Wiring) -> tuple[str, str]:
 
 
 def _path(step: str, name: str) -> str:
-    """Return the module that an operator's name tells."""
+    """Return the module that an operator's name shows."""
     path = name.split(".")[:-1]
     return ".".join(([step, *path] if step else path)[:_DEEPEST])
 

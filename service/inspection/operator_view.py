@@ -24,7 +24,7 @@ def find_operator(model: LoadedModel, name: str) -> RuntimeOperator | None:
 
 
 def describe_operator(model: LoadedModel, operator: RuntimeOperator) -> dict[str, Any]:
-    """Return what there is to tell of an operator; numbers that JSON cannot represent are None or text.
+    """Return the description of an operator; numbers that JSON cannot represent are None or text.
 
     It reads the whole attributes, which takes a while where they are large.
     """

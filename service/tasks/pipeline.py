@@ -40,7 +40,7 @@ class StepConfig(TomlTable):
     Attributes:
         name: name of the step, which prefixes those of its operators and outputs.
         model: model of the repository that the step runs.
-        version: version of that model; default: the one that answers requests without a version.
+        version: version of that model; default: the one that serves requests without a version.
         crops: earlier step whose boxes are cut from the picture; all crops are one batch.
         margin: with `crops`, part of a box's width and height that is added on each side.
         upright: with `crops`, earlier step that classifies the same crops, whose labels are the degrees by which a

@@ -86,7 +86,7 @@ class Segmentation(Prediction):
         width: columns of the mask: those of the picture, or of the output where the request sent a tensor.
         height: its rows.
         regions: for each class that there is, the largest first: its `label`, `index`, `area` in pixels, `share` of
-            all pixels, `box` (left, top, right and bottom), and `rle` where masks are answered so.
+            all pixels, `box` (left, top, right and bottom), and `rle` where masks are returned so.
         mask: the class of each pixel: a palette PNG in base64, or an array (height, width); None for other formats.
             Pixels of no class are 255 in the PNG, and -1 in the array; of several classes, a pixel has the most
             probable.
