@@ -14,6 +14,7 @@ from PIL import Image
 from service.commands.inference import Inference
 from service.config.model_config import load_model_config
 from service.export import export
+from tests.cases import check_each
 from tests.recipes.packages import need_package
 
 READER = "ch_PP-OCRv4_rec_infer"
@@ -149,20 +150,24 @@ def likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, one.replace(" ", ""), other.replace(" ", "")).ratio()
 
 
-@pytest.mark.parametrize("degrees", [0, 12, -20, 180])
-def test_a_page_is_read_from_top_to_bottom_however_it_is_turned(
-    pipeline: Path, tmp_path: Path, degrees: int
-) -> None:
+def test_pages_are_read_from_top_to_bottom_however_they_are_turned(pipeline: Path, tmp_path: Path) -> None:
     with Image.open(need_package("skimage") / "data" / "page.png") as opened:
         page = opened.convert("RGB")
-    turned = page.rotate(degrees, Image.Resampling.BICUBIC, expand=True, fillcolor=(200, 190, 180))
-    turned.save(tmp_path / "page.png")
-    (lines,) = read(pipeline, tmp_path / "page.png")
-    wanted = PAGE[1:] if abs(degrees) < 90 else PAGE[:0:-1]  # upside down the last line comes first
-    texts = [max((line["text"] for line in lines), key=lambda text: likeness(text, line)) for line in wanted]
-    assert all(likeness(text, line) > 0.9 for text, line in zip(texts, wanted, strict=True)), texts
-    places = [[line["text"] for line in lines].index(text) for text in texts]
-    assert places == sorted(places)
+    files = {degrees: tmp_path / f"{degrees}.png" for degrees in (0, 12, -20, 180)}
+    for degrees, file in files.items():
+        page.rotate(degrees, Image.Resampling.BICUBIC, expand=True, fillcolor=(200, 190, 180)).save(file)
+
+    def check(case: tuple[int, list[dict[str, Any]]]) -> None:
+        degrees, lines = case
+        wanted = PAGE[1:] if abs(degrees) < 90 else PAGE[:0:-1]  # upside down the last line comes first
+        texts = [
+            max((line["text"] for line in lines), key=lambda text: likeness(text, line)) for line in wanted
+        ]
+        assert all(likeness(text, line) > 0.9 for text, line in zip(texts, wanted, strict=True)), texts
+        places = [[line["text"] for line in lines].index(text) for text in texts]
+        assert places == sorted(places)
+
+    check_each(zip(files, read(pipeline, *files.values()), strict=True), check)
 
 
 def test_lines_are_found_and_read_as_by_their_own_pipeline(pipeline: Path, theirs: Any) -> None:
