@@ -46,6 +46,8 @@ class StepConfig(TomlTable):
         upright: with `crops`, earlier step that classifies the same crops, whose labels are the degrees by which a
             crop is rotated clockwise: 0, 90, 180 or 270. This step takes the crops rotated back, where that step's
             probability is at least 0.9.
+        combine: with `crops`, whether the detector's opinion counts for a box's label beside the classifier's: the
+            probabilities of both are multiplied. Both have the same labels.
         tensors: for each input of the model the output of an earlier step, as `STEP/OUTPUT`. Without `crops`
             and `tensors` a step takes the request's picture; the first one takes what its model takes.
     """
@@ -56,6 +58,7 @@ class StepConfig(TomlTable):
     crops: str | None = None
     margin: float = Field(default=0.0, ge=0, le=1)
     upright: str | None = None
+    combine: bool = False
     tensors: dict[str, str] | None = Field(default=None, min_length=1)
 
     @property
@@ -163,8 +166,11 @@ class Pipeline(Task):
         boxes = self.predict_step(self._places[source], parts[self._places[source]], images, parameters) or ()
         if not any(boxes):
             return boxes
+        is_combined = self.config.steps[self.shown].combine
+        if is_combined:
+            parameters = {**parameters, **(self._tasks[self.shown].all_scores or {})}
         labels = iter(self.predict_step(self.shown, parts[self.shown], (), parameters) or ())
-        return [[_labelled(box, next(labels, ())) for box in item] for item in boxes]
+        return [[_labelled(box, next(labels, ()), is_combined) for box in item] for item in boxes]
 
     def predict_step(
         self,
@@ -231,6 +237,8 @@ class Pipeline(Task):
             if given.crops is not None or not given.takes_picture:
                 problem = f"is {step.crops!r}, whose boxes are not those of the picture"
                 raise ModelConfigError(FILE_NAME, f"{key}.crops", problem, "a step that takes the picture")
+        if step.combine:
+            self._check_labels(step, f"{key}.combine")
         if step.upright is not None:
             self._check_rotations(step, f"{key}.upright")
         if place and step.takes_picture and (task.model.config.image is None or len(task.model.inputs) != 1):
@@ -238,6 +246,16 @@ class Pipeline(Task):
             raise ModelConfigError(FILE_NAME, f"{key}.model", problem, "a model with one input and [image]")
         if step.tensors is not None:
             self._check_tensors(step.tensors, task, f"{key}.tensors")
+
+    def _check_labels(self, step: StepConfig, key: str) -> None:
+        place = self._places.get(step.crops or "", -1)
+        own = self._tasks[self._places[step.name]]
+        source = self._tasks[place].model.config.labels if place >= 0 else None
+        if own.view is not PredictionView or not source or set(source) != set(own.model.config.labels or ()):
+            problem = "is true, and the step does not classify crops of boxes with the same labels"
+            raise ModelConfigError(
+                FILE_NAME, key, problem, "a classification with the labels of the detector"
+            )
 
     def _check_rotations(self, step: StepConfig, key: str) -> None:
         place = self._places[step.upright or ""]
@@ -291,8 +309,28 @@ def _geometry(task: Task, image: ImageGeometry) -> ImageGeometry:
     return place_image(config, (image.width, image.height), (target.width, target.height))
 
 
-def _labelled(box: Prediction, labels: Sequence[Prediction]) -> Prediction:
+def combine(box: Detected, scores: Sequence[ClassPrediction]) -> Detected:
+    """Return a box with the label that is most probable by both its detector and the scores of its crop.
+
+    A label's probability is the product of both, over the sum of these products. What the detector leaves may be that
+    of any one other label.
+
+    Args:
+        box: what the detector found.
+        scores: of all classes; one at least.
+    """
+    rest = 1 - box.probability
+    joint = [one.probability * (box.probability if one.label == box.label else rest) for one in scores]
+    total = sum(joint)
+    probability, best = max(zip(joint, scores, strict=True), key=lambda pair: pair[0])
+    return Detected(best.label, best.index, probability / total if total else 0.0, box.box)
+
+
+def _labelled(box: Prediction, labels: Sequence[Prediction], is_combined: bool) -> Prediction:
     """Return a box with the best label of its crop; with its own where there is none."""
+    scores = [one for one in labels if isinstance(one, ClassPrediction)]
+    if is_combined and scores and isinstance(box, Detected):
+        return combine(box, scores)
     place: Any = getattr(box, "box")  # noqa: B009  # each task has its own class
     for best in labels[:1]:
         if isinstance(box, TextLine) and isinstance(best, Line | ClassPrediction):

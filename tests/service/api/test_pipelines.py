@@ -190,6 +190,11 @@ async def test_faulty_files_say_what_is_expected(client: AsyncClient, settings: 
             READ.format(turn="turned").replace('name = "turn"', 'name = "other"'),
             "an earlier step: find, other",
         ),
+        (
+            "joint",
+            step + '[[pipeline.steps]]\nname = "b"\nmodel = "digit"\ncombine = true\n',
+            "the labels of the detector",
+        ),
         ("twice", step + step, "a name of its own"),
         ("empty", "[pipeline]\nsteps = []\n", "steps"),
         (
