@@ -25,6 +25,7 @@ from service.config.model_config import load_model_config
 from service.config.settings import Settings, load_settings
 from service.repository.model_loader import PIPELINE
 from service.telemetry.logging import configure_logging
+from service.telemetry.status_line import show_status
 
 _ARRAYS = (".npy", ".npz")
 _SUFFIXES = frozenset((*(f".{name}" for name in KNOWN_FORMATS), ".jpg", ".tif", *_ARRAYS))
@@ -126,8 +127,11 @@ class Inference:
         configure_logging("error", "text")
         app = create_app(self._settings)
         transport = httpx.ASGITransport(app)
-        async with app.router.lifespan_context(app), AsyncClient(_ADDRESS, transport=transport) as client:
-            yield client
+        try:
+            async with app.router.lifespan_context(app), AsyncClient(_ADDRESS, transport=transport) as client:
+                yield client
+        finally:
+            show_status("")
 
     async def _outcome(self, client: AsyncClient, file: Path) -> Outcome:
         response: InferResponse | None = None
