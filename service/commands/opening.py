@@ -15,6 +15,7 @@ from service.codec.conversion import convert
 from service.commands.failure import CommandError, CommandUsageError
 from service.config.settings import load_settings
 from service.config.store_url import folder_of
+from service.errors import did_you_mean
 from service.pictures import prepare_picture
 
 Model = Annotated[
@@ -61,9 +62,13 @@ def find_model(name: str) -> Path:
     models = folder_of(load_settings({}).models)
     if len(path.parts) == 1 and (models / name).is_dir():
         return models / name
-    known = sorted(each.name for each in models.iterdir() if each.is_dir()) if models.is_dir() else []
+    folders = models.iterdir() if models.is_dir() else ()
+    known = sorted(each.name for each in folders if each.is_dir() and not each.name.startswith("."))
     there = f"; in {models} there are {', '.join(known)}" if known else ""
-    raise CommandError(f"{name}: is not a model; expected its folder, its .param file or its name{there}")
+    meant = did_you_mean(path.name, known)
+    raise CommandError(
+        f"{name}: is not a model; expected its folder, its .param file or its name{there}{meant}"
+    )
 
 
 def model_folder(name: str) -> Path:
