@@ -78,7 +78,7 @@ async def _explain(
             return await client.explain(
                 inputs, target=target, place=place, method=method.value if method else None, model=name
             )
-        except (ClientError, OSError, ValueError) as error:
+        except (ClientError, ValueError) as error:
             raise CommandError(f"{file}: {error}") from error
 
 
