@@ -42,7 +42,7 @@ def create_app(settings: Settings, preloader: Preloader | None = None, slot: Slo
         slot: what it has inherited as one of several processes; None where there is one.
 
     Raises:
-        SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked, or gRPC not be answered.
+        SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked, or gRPC not be served.
     """
     telemetry = make_telemetry(settings, None if slot is None else slot.number)
     scheduler = Scheduler(settings, telemetry.observers)
@@ -78,7 +78,7 @@ def create_app(settings: Settings, preloader: Preloader | None = None, slot: Slo
 
 
 def _make_grpc(services: Services, access: Access, budget: BodyBudget, slot: Slot | None) -> list[Listener]:
-    """Return what answers gRPC: nothing where several processes were started without a port for it.
+    """Return the server of gRPC: nothing where several processes were started without a port for it.
 
     Raises:
         SettingsError: gRPC is not installed, or cannot use the certificate.
@@ -93,7 +93,7 @@ def _make_grpc(services: Services, access: Access, budget: BodyBudget, slot: Slo
             f"grpc_port: needs an extra that is not installed: {install_command('grpc')}"
         ) from error
     if slot is not None and slot.grpc_port is None:
-        _logger.error("grpc_port: is read when the first process starts; gRPC is answered from then on")
+        _logger.error("grpc_port: is read when the first process starts; gRPC is served from then on")
         return []
     return [GrpcServer(Front(services, access, budget), slot)]
 

@@ -12,14 +12,14 @@ class ListenError(Exception):
 
 
 class ServiceError(Exception):
-    """A request that cannot be answered as asked.
+    """A request that cannot be served as asked.
 
     Attributes:
         status: HTTP status.
         code: machine-readable name of the error, `snake_case`.
         message: one sentence for people.
         details: values that a program may need to react.
-        headers: HTTP headers to answer with, e.g. `Retry-After`.
+        headers: HTTP headers of the response, e.g. `Retry-After`.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ def clipped(text: str, limit: int = 4096) -> str:
 
 
 def out_of_memory(message: str = "the server has too little memory for the request") -> ServiceError:
-    """Return the error to answer with when memory for a request cannot be had."""
+    """Return the error to respond with when memory for a request cannot be had."""
     return ServiceError(503, "out_of_memory", message, headers={"Retry-After": "1"})
 
 
@@ -102,7 +102,7 @@ def timed_out(timeout: float) -> ServiceError:
 def engine_error(
     error: InputError | LayerError, ports: Sequence[Port] = (), inputs: Mapping[str, Array] | None = None
 ) -> ServiceError:
-    """Return the error to answer with when a model does not run on the arrays of a request.
+    """Return the error to respond with when a model does not run on the arrays of a request.
 
     Models may run on other shapes than they declare, so only a run shows. The error names the first input whose shape
     is not the declared one: where inside the model it did not fit says little to those who sent it.

@@ -24,7 +24,7 @@ class Lifecycle:
 
     Attributes:
         failure: why the server could not start, for people; None otherwise.
-        is_drain_over: whether the drain is over, and what is not answered yet is refused.
+        is_drain_over: whether the drain is over, and what has no response yet is refused.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Lifecycle:
 
     @property
     def accepted(self) -> int:
-        """Number of requests that were accepted and are not answered yet."""
+        """Number of requests that were accepted and have no response yet."""
         return self._accepted
 
     def started(self) -> None:

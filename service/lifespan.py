@@ -62,7 +62,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
 
 
 async def _listen(services: Services) -> None:
-    """Answer the other protocols as well.
+    """Serve the other protocols as well.
 
     Raises:
         ListenError: an address cannot be listened on; `Lifecycle.failure` holds it as well.

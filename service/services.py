@@ -35,7 +35,7 @@ _SPARE_THREADS = 4
 
 
 class Listener(Protocol):
-    """What answers another protocol than HTTP while the application runs."""
+    """The server of another protocol than HTTP while the application runs."""
 
     async def start(self) -> None:
         """Listen.
@@ -45,7 +45,7 @@ class Listener(Protocol):
         """
 
     async def stop(self) -> None:
-        """Answer no more."""
+        """Serve no more."""
 
     @property
     def has_clients(self) -> bool:
@@ -82,7 +82,7 @@ class Services:
         error_throttle: delays 503 responses to clients that retry at once.
         process: number of this process among several; None where there is only this one.
         opens_at_once: whether the application starts before its models are loaded.
-        listeners: what answers other protocols.
+        listeners: servers of other protocols.
         limits: upper bounds on the size of a request.
     """
 
@@ -130,7 +130,7 @@ class Services:
     def choose_model(
         self, name: str | None, version: str | None, headers: Mapping[bytes, bytes]
     ) -> LoadedModel:
-        """Choose the model that answers a request to run one; where it names no version, the traffic chooses.
+        """Choose the model that serves a request to run one; where it names no version, the traffic chooses.
 
         Args:
             name: the model; None for the only one.

@@ -36,7 +36,7 @@ def by_views(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def view_layer(*type_names: str) -> Callable[[LayerFunction], LayerFunction]:
-    """Register a layer that only looks at its inputs in another way; its shape rule is itself on stand-ins."""
+    """Register a layer that only looks at its inputs in another way; its shape rule is itself on placeholders."""
 
     def register(function: LayerFunction) -> LayerFunction:
         return layer(*type_names, infer=by_views(function))(function)

@@ -27,7 +27,7 @@ class RunResult:
         trace: the trace, or None where it was off.
         captured: operand name -> value of each operand that was requested, quantized ones as real numbers.
         captured_by: operand name -> which backend computed that value: `native` for the live compiled program,
-            including its numpy layers and constants; `numpy` for a run of the reference implementation on the same
+            including its constants and operators in numpy; `numpy` for a run of the reference on the same
             inputs, as for a tensor that never leaves the registers of a compiled kernel.
     """
 

@@ -1,4 +1,4 @@
-"""`POST /infer`, and how every request that runs a model is answered, whichever protocol it speaks."""
+"""`POST /infer`, and the response of every request that runs a model, whichever protocol it speaks."""
 
 from functools import partial
 from time import perf_counter_ns
@@ -28,7 +28,7 @@ async def run_model(
     version: str | None,
     protocol: type[InferExchange] | type[PredictExchange] | type[V2Exchange],
 ) -> Response:
-    """Answer a request that runs a model.
+    """Respond to a request that runs a model.
 
     Args:
         request: the request, its body not read yet.

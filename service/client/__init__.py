@@ -3,10 +3,10 @@
     Client, AsyncClient             calls: infer, predict, detect, explain, trace, graph, models, model
     Retries                         how often and how long a call is tried again
     ClientError                     every error of a client
-    ├── ConnectionFailedError       no server answers at the address
+    ├── ConnectionFailedError       no server listens at the address
     ├── DeadlineError               the deadline of a call has passed, here or at the server
     ├── ResponseError                 the response is not what the server's API describes
-    └── RefusedError                the server has answered with an error, whose code and details it holds
+    └── RefusedError                the server responded with an error, whose code and details it holds
         ├── AccessError             401, 403
         ├── NotFoundError           404
         ├── TooLargeError           413

@@ -48,7 +48,7 @@ class CallOptions(TypedDict, total=False):
 
 
 def check_options(options: CallOptions) -> None:
-    """Check that options are known: a misspelled version would else be answered by another.
+    """Check that options are known: a misspelled version would else be served by another.
 
     Raises:
         TypeError: one is not.

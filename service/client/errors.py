@@ -17,11 +17,11 @@ class DeadlineError(ClientError):
 
 
 class ResponseError(ClientError):
-    """A response is not what the server's API describes: perhaps another server answers at this address."""
+    """A response is not what the server's API describes: perhaps another server listens at this address."""
 
 
 class RefusedError(ClientError):
-    """The server has answered with an error.
+    """The server responded with an error.
 
     Attributes:
         status: the HTTP status.
@@ -85,7 +85,7 @@ def error_of(status: int, body: Any, request_id: str | None) -> ClientError:
     fields = body if isinstance(body, dict) else {}
     details = fields.get("details")
     known: Mapping[str, Any] = details if isinstance(details, dict) else {}
-    message = str(fields.get("error") or f"the server answered {status} without saying why")
+    message = str(fields.get("error") or f"the server returned {status} without a reason")
     code = str(fields.get("code") or f"http_{status}")
     if status == 504:
         return DeadlineError(f"{message} ({status} {code})")

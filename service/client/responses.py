@@ -74,7 +74,7 @@ class Detection:
         index: the number of its class.
         probability: how probable that class is, 0 to 1.
         box: where it is.
-        fields: the prediction as the server answers it: masks and keypoints are here.
+        fields: the prediction as the server returns it: masks and keypoints are here.
     """
 
     label: str

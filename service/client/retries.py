@@ -14,7 +14,7 @@ _RESERVE = 10.0
 class Retries:
     """How long a call is tried again, and how many of all calls may be.
 
-    A call that is answered 429 or 503 with `Retry-After` was not run, and is sent again after that time and up to a
+    A call that gets 429 or 503 with `Retry-After` was not run, and is sent again after that time and up to a
     quarter more, so that clients which were refused together do not return together. So is one whose connection could
     not be made, after 0.1 s, 0.2 s and so on. Nothing else is: a call that may have been run is not run twice.
 

@@ -10,7 +10,7 @@ Out:
 
     negotiate(accept) -> media type                                 JSON_TYPE or NPZ_TYPE
     build_response(model, version, request_id, ports, result, predictions, timing) -> dict
-    encode(answer, media_type, received_ns) -> pieces of bytes      fills timing.encode_ms and timing.total_ms
+    encode(response, media_type, received_ns) -> pieces of bytes      fills timing.encode_ms and timing.total_ms
 
 Each kind of payload is a `Format` in `formats`, where `register_format` adds others. All of the above, the API's
 description and its examples read that one list.

@@ -89,7 +89,7 @@ class Format(ABC):
         name: its key in the registry.
         media_types: the media types that it is described and offered under.
         aliases: other media types that are taken for it.
-        signatures: patterns of a body's first bytes; they tell the format where the `Content-Type` does not.
+        signatures: patterns of a body's first bytes; they show the format where the `Content-Type` does not.
     """
 
     name: ClassVar[str]
@@ -120,7 +120,7 @@ class Format(ABC):
 
 
 class ResponseFormat(Format):
-    """A payload format that answers can have as well."""
+    """A payload format that responses can have as well."""
 
     @abstractmethod
     def encode(

@@ -99,7 +99,7 @@ def decode_base64(text: str, place: str) -> bytes:
 
 
 def _decode_pieces(text: str) -> bytes:
-    """Decode base64 piece by piece, to release the interpreter's lock in between.
+    """Decode base64 piece by piece, to release the GIL in between.
 
     Raises:
         ValueError: it is not base64.

@@ -1,6 +1,6 @@
 """Serialises values that may hold arrays as JSON; large ones in pieces.
 
-The serialiser holds the interpreter's lock until it has written everything. Large arrays and long lists are therefore
+The serialiser holds the GIL until it has written everything. Large arrays and long lists are therefore
 written some thousands of elements at a time, and their pieces are never joined.
 """
 
@@ -26,7 +26,7 @@ _JOINED_BYTES = 1 << 16
 LARGE_BYTES = 2 << 20
 """Most bytes of arrays that are written where they are, and whose size as JSON is not estimated before that."""
 _SAMPLES = 1 << 10
-"""Elements of an array that tell about how many bytes each has as JSON."""
+"""Elements of an array that show about how many bytes each has as JSON."""
 _SURELY = 0.8
 """The share of the estimated bytes that a response surely has."""
 
@@ -46,7 +46,7 @@ def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
     Raises:
         NeedsDecoderError: arrays are large, and this thread leaves those to others.
         ServiceError: 413 `response_too_large`, as soon as the pieces are larger than a response may be, or at
-            once where samples of large arrays tell that they will be.
+            once where samples of large arrays show that they will be.
     """
     if isinstance(value, list) and len(value) > _PIECE_ITEMS:
         steps = (value[start : start + _PIECE_ITEMS] for start in range(0, len(value), _PIECE_ITEMS))

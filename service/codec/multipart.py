@@ -16,7 +16,7 @@ MAX_PARTS = 256
 _PIECE_BYTES = 1 << 18
 """Bytes of a form that are parsed at a time."""
 
-# a malformed form is the client's error: it is answered, and not logged as a fault of the server
+# a malformed form is the client's error: it gets a response, and is not logged as a fault of the server
 logging.getLogger("python_multipart.multipart").setLevel(logging.CRITICAL)
 
 

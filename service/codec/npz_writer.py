@@ -54,7 +54,7 @@ class NpzWriter:
     def write_arrays(self, arrays: Mapping[str, Array]) -> None:
         """Write arrays of numbers by name; they must not change before the file is sent.
 
-        The interpreter's lock is not held for the length of an array.
+        The GIL is not held for the length of an array.
         """
         for name, array in arrays.items():
             with self._archive.open(f"{name}.npy", "w", force_zip64=True) as entry:

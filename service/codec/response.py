@@ -183,7 +183,7 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
 
 
 _FIELD_NAMES: dict[type[Prediction], tuple[str, ...]] = {}
-"""Names of the fields of each kind of prediction that was answered."""
+"""Names of the fields of each kind of prediction in the response."""
 _PLAIN = (str, int)
 """Types of a prediction's fields that JSON represents as they are."""
 

@@ -64,7 +64,7 @@ def fit_to_memory(settings: Settings, memory: int | None) -> Settings:
 
 
 def describe_fit(settings: Settings, machine: Machine) -> Iterator[str]:
-    """Yield lines that tell how many workers there are, which limits are not at their defaults, and why.
+    """Yield lines that say how many workers there are, which limits are not at their defaults, and why.
 
     Args:
         settings: as `fit_to_memory` returned them.

@@ -50,7 +50,7 @@ def read_machine(root: Path = Path("/"), cores: int | None = None, ram: int | No
     if quota is not None and quota.value < cpus:
         cpus, cpus_from = max(1, int(quota.value)), f"a quota of {quota.value:g} CPUs in {quota.file}"
     limits = list(_memory_limits(root, ram))
-    memory, memory_from = min(limits) if limits else (None, "a platform that does not tell it")
+    memory, memory_from = min(limits) if limits else (None, "a platform that does not report it")
     return Machine(cpus, cpus_from, memory, memory_from)
 
 

@@ -46,7 +46,7 @@ a table of its own, which has its name, and is described where the task is.
     [scheduling]
     workers = 2                     # most of its runs side by side; default: all workers of the server
     threads = 1                     # threads inside one run; default: the server's setting, as for the next two
-    queue_size = 64                 # requests that may wait for a worker; more are answered 503
+    queue_size = 64                 # requests that may wait for a worker; more get 503
     timeout = 30.0                  # timeout of a request in seconds; a request may set less, not more
     default_priority = 1            # priority of requests that name none; 1 is served first
 
@@ -59,7 +59,7 @@ a table of its own, which has its name, and is described where the task is.
     shapes = [[1, 3, 480, 640]]     # shapes of its input; of several inputs: one list for each run, as in
                                     # [[[1, 128], [1, 128]], [[1, 256], [1, 256]]], in the order of the inputs
 
-    [traffic]                       # of a model with several versions: who answers requests that name none
+    [traffic]                       # of a model with several versions: who serves requests that name none
     weights = { "2" = 90, "3" = 10 }
     sticky = "X-User"               # the same value of this header always gets the same version
     shadow = { version = "3", share = 0.1 }     # a tenth of the requests runs on it as well; outputs are compared
@@ -190,7 +190,7 @@ class ModelConfig(TomlTable):
         scheduling: how requests are scheduled.
         batching: how requests are run together.
         warm_up: what it is compiled for at load.
-        traffic: how its versions share the requests that name none; None: the highest version answers them.
+        traffic: how its versions share the requests that name none; None: the highest version serves them.
 
     The table that has the task's name, as `[classification]`, is not among them: `task_table` returns it.
     """

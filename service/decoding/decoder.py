@@ -25,7 +25,7 @@ COMMAND: Sequence[str] = (sys.executable, "-P", "-m", "service.decoding.process"
 START_SECONDS = 60.0
 """Seconds that the process may take to start."""
 _END_SECONDS = 1.0
-"""Seconds that a process which answers no more may take to end by itself."""
+"""Seconds that a process which no longer responds may take to end by itself."""
 IDLE_SECONDS = 2.0
 """Seconds after which the process is ended if there is nothing to decode; its memory goes with it."""
 _PATIENCE = 3.0
@@ -149,7 +149,7 @@ class _DecoderProcess:
             seconds: of the processor that it may take; None: what is left of those said before.
 
         Raises:
-            EOFError, OSError, ValueError: it has ended, or answers what it never should.
+            EOFError, OSError, ValueError: it has ended, or returns what it never should.
         """
         number = next(_numbers)
         os.ftruncate(self.file, task.room)
@@ -480,7 +480,7 @@ def _be_modest(process: int) -> None:
 
 
 def _refusal(problem: object) -> ServiceError:
-    """Return the error that a process answers.
+    """Return the error that a process returns.
 
     Raises:
         ValueError: it is none.

@@ -1,7 +1,7 @@
 """A decoder process: `python -m service.decoding.process DESCRIPTOR`.
 
-It reads messages from its standard input and answers each on its standard output; see `frames.py`. A request names the
-function that reads the body; a response is what that returned, with its arrays in the shared file, or what is wrong.
+It reads messages from its standard input and writes responses to its standard output; see `frames.py`. A request names
+the function that reads the body; a response is what that returned, with its arrays in the shared file, or an error.
 What decodes hostile bytes may use as much memory and time as they can need, and open or write nothing; it ends when the
 server does.
 """
@@ -36,7 +36,7 @@ class _Request:
 
 
 def main() -> NoReturn:
-    """Answer requests until there are no more."""
+    """Serve requests until there are no more."""
     responses = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get among the responses
     be_modest()

@@ -1,4 +1,4 @@
-"""Adds API keys, and answers given before a route is called, to the OpenAPI description."""
+"""Adds API keys, and responses given before a route is called, to the OpenAPI description."""
 
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ _FOREIGN = {
     421: "The Host of the request is not in allowed_hosts.",
 }
 _NEVER_ANSWERED = ("HTTPValidationError", "ValidationError")
-"""FastAPI's schemas of errors in parameters, which this server never answers with."""
+"""FastAPI's schemas of errors in parameters, which this server never returns."""
 
 
 class Refusing(Protocol):
@@ -59,7 +59,7 @@ def describe_access(schema: dict[str, Any], access: Access, origins: Refusing) -
 
 
 def _add_cause(responses: dict[str, Any], status: int, cause: str) -> None:
-    """Describe a status that a route, or the lack of a key, may be answered with as well."""
+    """Describe a status that a route, or the lack of a key, may return as well."""
     known = responses.get(str(status))
     responses[str(status)] = _error(cause if known is None else f"{known['description']} {cause}")
 

@@ -56,7 +56,7 @@ _ERRORS = {
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the description of the errors that a route may answer with."""
+    """Return the description of the errors that a route may return."""
     return {status: {"content": ERROR_CONTENT, "description": _ERRORS[status]} for status in statuses}
 
 

@@ -108,7 +108,7 @@ def _responses(responses: OpenApiObject) -> str:
         )
         for status, response in responses.items()
     ]
-    return _table("Answers", rows)
+    return _table("Responses", rows)
 
 
 def _schemas(schemas: OpenApiObject) -> Iterator[str]:

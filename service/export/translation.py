@@ -11,7 +11,7 @@ from service.export.agreement import Agreement, Reference, compare, reference_of
 from service.export.errors import ExportError, TimeLimitError
 from service.export.exporter import Exported, run_exporter
 from service.export.input_names import fix_sizes, name_inputs
-from service.export.input_spec import InputSpec
+from service.export.input_spec import InputSpec, less_dynamic
 from service.export.leftover import explain
 from service.export.merge import merge, read_param
 from service.export.onnx_operators import translate_operators
@@ -128,10 +128,10 @@ class Translation:
             return
         yield _Attempt()
         wider = dynamic_specs(self.source, self.specs, trial)
-        if is_dynamic(wider) and not is_onnx:
+        for specs in less_dynamic(wider, None):
             # what depends on fixed sizes alone the exporter takes for constants, and writes some of these wrong
-            for second in itertools.islice(second_inputs(self.source, wider, trial), 1):
-                yield _Attempt(second, fixes_sizes=True)
+            if is_dynamic(specs) and not is_onnx:
+                yield _Attempt(next(second_inputs(self.source, specs, trial)), fixes_sizes=True)
 
     def _exported(self, model: Path, first: Sequence[Array], attempt: _Attempt) -> Exported:
         self.step("exporting with pnnx" + ("" if attempt.second is None else ", dynamic sizes"))

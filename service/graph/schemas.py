@@ -41,7 +41,7 @@ class LayoutEdge(BaseModel):
 
 
 class LayoutModule(BaseModel):
-    """A module of the network, as names of operators tell it."""
+    """A module of the network, as names of operators show it."""
 
     name: str = Field(description="its path, such as layer1.0")
     parent: str = Field(description="path of the module around it; empty for the network itself")

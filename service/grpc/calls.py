@@ -31,7 +31,7 @@ TRACE_PATH, LOG_PATH = "/v2/trace/setting", "/v2/logging"
 
 
 def plain_response(name: str, make: Callable[[Any, Incoming], Awaitable[dict[str, Any]]]) -> UnaryHandler:
-    """Return what answers a call by the fields of its response.
+    """Return what serves a call by the fields of its response.
 
     Args:
         name: the call, whose messages are `inference.{name}Request` and `…Response`.
@@ -55,7 +55,7 @@ def plain_response(name: str, make: Callable[[Any, Incoming], Awaitable[dict[str
 
 
 class PlainCalls:
-    """Answers the calls that do not run a model; a method for each, from request and call to the response's fields.
+    """Serves the calls that do not run a model; a method for each, from request and call to the response's fields.
 
     Args:
         front: admits calls; its services are what the calls are about.

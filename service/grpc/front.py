@@ -1,4 +1,4 @@
-"""What every call passes: its id, its key, the limits, the drain; how it is recorded, and how errors are answered."""
+"""What every call passes: its id, key, the limits, the drain; how it is recorded, and how errors become responses."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ class Method:
         path: its service and name, as `/inference.GRPCInferenceService/ModelInfer`.
         http_method: method of the same call over HTTP, which decides what key it needs.
         http_path: its path over HTTP.
-        is_polled: whether it is answered while the server drains, and to everybody at any rate.
+        is_polled: whether it is served while the server drains, and to everybody at any rate.
     """
 
     path: str
@@ -63,14 +63,14 @@ class Incoming:
 
 
 UnaryHandler = Callable[[Incoming], Awaitable[bytes]]
-"""Returns the message that answers a call; raises ServiceError."""
+"""Returns the response message of a call; raises ServiceError."""
 
 Run = Callable[[Rpc, RequestContext], Awaitable[bytes]]
 """Returns the message that ends a call, whose messages it reads itself; raises ServiceError."""
 
 
 class Front:
-    """Admits calls by the rules that hold over HTTP, and answers those that it refuses.
+    """Admits calls by the rules that hold over HTTP, and refuses others.
 
     Args:
         services: the parts of the server.
@@ -101,11 +101,11 @@ class Front:
         return await self.run(method, partial(self._respond, method, response), rpc)
 
     async def run(self, method: Method, run: Run, rpc: Rpc) -> bytes:
-        """Return the last message that answers a call, or end it with an error; record it.
+        """Return the last response message of a call, or end it with an error; record it.
 
         Args:
             method: which call it is.
-            run: admits and answers the call.
+            run: admits the call, and returns its response.
             rpc: the call.
         """
         context = open_call(rpc, client_of(rpc.peer()))
@@ -114,7 +114,7 @@ class Front:
         if self.spans is not None and not method.is_polled:
             span = self.spans.begin_call(method.path[1:], context.headers)
         try:
-            answered = await run(rpc, context)
+            response = await run(rpc, context)
             status = OK
         except Exception as error:
             refusal = explain(error, context.request_id)
@@ -126,7 +126,7 @@ class Front:
             self.services.telemetry.request_log.record_call(context, method.path, status)
             if span is not None:
                 span.end(status)
-        return answered
+        return response
 
     async def refuse(self, rpc: Rpc, context: RequestContext, refusal: ServiceError) -> None:
         """End a call with an error; the error throttle may delay a 503."""
@@ -207,7 +207,7 @@ class Front:
 
 
 def open_call(rpc: Rpc, client: str) -> RequestContext:
-    """Start the context of a call, in the task that answers it.
+    """Start the context of a call, in the task that serves it.
 
     Args:
         rpc: the call.

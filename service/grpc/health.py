@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 12
 
 
 class Health:
-    """Answers the calls of the health service. Used on the event loop only.
+    """Serves the calls of the health service. Used on the event loop only.
 
     Args:
         services: the parts of the server.

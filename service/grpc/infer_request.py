@@ -37,7 +37,7 @@ _WIDE = {
 }
 """Field whose numbers may be wider than the datatype -> their dtype."""
 _PIECE = 1 << 15
-"""Numbers that are converted at a time, to release the interpreter's lock in between."""
+"""Numbers that are converted at a time, to release the GIL in between."""
 
 
 class Head(NamedTuple):

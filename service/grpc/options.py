@@ -10,7 +10,7 @@ from service.server.connection_policy import SEND_TIMEOUT, most_connections
 
 CONNECTION_SECONDS = 10.0
 """Age at which one of several processes has a connection's client connect again, to whatever process serves then. No
-call is lost: gRPC varies the age by a tenth, and answers calls that arrive meanwhile."""
+call is lost: gRPC varies the age by a tenth, and serves calls that arrive meanwhile."""
 _HANDSHAKE_MS = 10_000
 _NO_COMPRESSION = 1
 """A bit for each algorithm; the lowest stands for messages as they are."""

@@ -26,7 +26,7 @@ from service.processes.slot import Slot
 from service.server.connection_policy import most_connections
 
 _LAST_SECONDS = 1.0
-"""Seconds that calls have to end when the application ends: what it accepted is answered by then."""
+"""Seconds that calls have to end when the application ends: what it accepted has its response by then."""
 _LEAVE_SECONDS = 1.2 * CONNECTION_SECONDS
 """Seconds in which all clients of a process that is replaced connect to others."""
 _DESCRIPTORS = Path("/proc/self/fd")
@@ -43,7 +43,7 @@ _logger = logging.getLogger(__name__)
 
 
 class GrpcServer:
-    """Answers gRPC on the event loop that answers HTTP.
+    """Serves gRPC on the event loop that serves HTTP.
 
     Args:
         front: admits calls.
@@ -123,7 +123,7 @@ class GrpcServer:
             self._ending = asyncio.get_running_loop().create_task(self._stop_after(self._server, seconds))
 
     async def _stop_after(self, server: grpc.aio.Server, seconds: float) -> None:
-        """Wait until clients have left, as gRPC aborts calls that arrive once it stops; then answer what has begun."""
+        """Wait until clients have left, as gRPC aborts calls that arrive once it stops; then finish what has begun."""
         if seconds:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._draining.wait(), seconds)

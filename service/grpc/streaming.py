@@ -18,7 +18,7 @@ _Response = message_class("inference.ModelStreamInferResponse")
 _RESPONSE = 2
 """Number of the field of a `ModelStreamInferResponse` for a response."""
 _MOST_AHEAD = 8
-"""Requests of a stream that are in work or answered, their responses not sent yet; no more are read meanwhile."""
+"""Requests of a stream that run, or whose responses are not sent yet; no more are read meanwhile."""
 MOST_STREAMS = 64
 """Streams that one client may have open."""
 _STRICT_KEY = b"triton_grpc_error"
@@ -33,7 +33,7 @@ _Responses = asyncio.Queue["asyncio.Task[bytes | ServiceError] | None"]
 
 
 class Streams:
-    """Answers `ModelStreamInfer`. Used on the event loop only.
+    """Serves `ModelStreamInfer`. Used on the event loop only.
 
     Args:
         front: admits calls.
@@ -49,12 +49,12 @@ class Streams:
         self._open: Counter[Peer] = Counter()
 
     def drain(self) -> None:
-        """Read no more requests; each stream ends when those are answered that it has sent."""
+        """Read no more requests; each stream ends with the responses to those that it has sent."""
         for reader in self._readers:
             reader.cancel()
 
     async def run(self, rpc: Rpc, context: RequestContext) -> bytes:
-        """Answer the requests of a stream; returns the end of it, which is no message.
+        """Respond to the requests of a stream; returns the end of it, which is no message.
 
         Raises:
             ServiceError: 401, 429 or 503; of a strict stream also the first error.

@@ -1,4 +1,4 @@
-"""How much of what was answered by gRPC clients have not read yet."""
+"""How much of the responses of gRPC clients have not read yet."""
 
 from collections import Counter
 from functools import partial
@@ -14,7 +14,7 @@ _SHARE = 4
 
 
 class UnreadResponses:
-    """Bytes of responses that clients have not read; who has too many is answered no more until it has read some.
+    """Bytes of responses that clients have not read; who has too many gets no more until it has read some.
 
     gRPC offers no way to end a call whose response is not read; the client's connection has to end. Used on the event
     loop only.
@@ -28,7 +28,7 @@ class UnreadResponses:
         self._held: Counter[Peer] = Counter()
 
     def check(self, client: Peer) -> None:
-        """Check whether a client may be answered more.
+        """Check whether a client may get more.
 
         Raises:
             ServiceError: 429 `responses_unread`.

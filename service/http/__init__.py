@@ -1,1 +1,1 @@
-"""What a request passes before a route sees it: its id, host, origin, keys, limits; and how errors are answered."""
+"""What a request passes before a route sees it: its id, host, origin, keys, limits; and how errors become responses."""

@@ -20,7 +20,7 @@ _UNKNOWN = RequestContext("")
 
 
 class BodyBudget:
-    """Bytes that the bodies of all requests may take together, from when they arrive until they are answered.
+    """Bytes that the bodies of all requests may take together, from when they arrive until their response.
 
     What a client declares takes nothing. Where there is too little room, bodies that arrive more slowly are aborted,
     and then those that arrive of the client that holds most. While that client holds more than another wants to hold in

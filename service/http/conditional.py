@@ -19,7 +19,7 @@ def response_unless_known(
         request: what asks for it.
         document: the document.
         media_type: its media type.
-        headers: what to send with either answer, besides what has caches ask each time.
+        headers: what to send with either response, besides what has caches ask each time.
     """
     sent = {**headers, "Cache-Control": "no-cache", "ETag": document.tag}
     known = request.headers.get("If-None-Match", "")

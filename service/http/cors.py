@@ -16,7 +16,7 @@ _EXPOSED = ("X-Request-ID", "Retry-After", "Inference-Header-Content-Length", "W
 
 
 class CorsMiddleware(CORSMiddleware):
-    """Allows pages of configured origins; a refused preflight is answered in the one error shape."""
+    """Allows pages of configured origins; a refused preflight gets the one error shape."""
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
         super().__init__(
@@ -24,7 +24,7 @@ class CorsMiddleware(CORSMiddleware):
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """Answer the request that a browser sends before a page's own."""
+        """Respond to the request that a browser sends before a page's own."""
         response = super().preflight_response(request_headers)
         if response.status_code < 400:
             return response

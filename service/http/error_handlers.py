@@ -19,13 +19,13 @@ from service.services import services_of
 from service.v2.errors import as_v2
 
 _EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, HTTPException, MemoryError, RequestValidationError)
-"""Exceptions that have a status of their own; all others are answered by 500, and logged by `GuardMiddleware`."""
+"""Exceptions that have a status of their own; all others become 500, and logged by `GuardMiddleware`."""
 _OTHER_PROBES = frozenset(("health", "healthz", "live", "ping", "ready", "health/live", "health/ready"))
 """Where other servers have their probes."""
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Have exceptions answered that have a status of their own."""
+    """Register the responses of exceptions that have a status of their own."""
     for kind in _EXPLAINED_ERRORS:
         app.add_exception_handler(kind, _response_error)
 

@@ -26,7 +26,7 @@ _OWN_SITES = frozenset({b"same-origin", b"none"})
 
 
 class OriginPolicy:
-    """Decides which requests of browsers are answered; what it looks at, other clients do not send.
+    """Decides which requests of browsers are served; what it looks at, other clients do not send.
 
     `Host` has to be allowed, whatever the request. Requests that do more than read have to come from a page of the
     server's own origin, or of one in `cors_origins`. A `*` there lets no page change the server: origins that may are
@@ -79,7 +79,7 @@ class OriginPolicy:
 
 
 def _is_own(origin: bytes | None, site: bytes | None, host: bytes | None) -> bool:
-    """Tell whether a page of the server itself, or the browser's user, sent a request."""
+    """Return whether a page of the server itself, or the browser's user, sent a request."""
     if site is not None:
         return site in _OWN_SITES
     # from older browsers, and over plain HTTP to other machines, there is only Origin; its scheme may be a proxy's
@@ -99,10 +99,10 @@ _logger = logging.getLogger(__name__)
 class GuardMiddleware:
     """Refuses requests, counts those that it accepts, and turns unhandled exceptions into 500.
 
-    Health and metrics are answered while the server drains, and are not counted: the shutdown does not wait for them.
+    Health and metrics are served while the server drains, and are not counted: the shutdown does not wait for them.
 
     Args:
-        app: answers the requests that are accepted.
+        app: serves the accepted requests.
         lifecycle: knows whether the server drains, and counts.
         origins: decides which requests of browsers are refused.
     """
@@ -129,7 +129,7 @@ class GuardMiddleware:
     async def _run(
         self, scope: Scope, receive: Receive, send: Send, context: RequestContext, *, is_counted: bool
     ) -> None:
-        """Run the application; an unhandled exception is logged, and answered without its details."""
+        """Run the application; an unhandled exception is logged, and the response has none of its details."""
         if is_counted:
             self._lifecycle.begin_request()
         try:

@@ -1,4 +1,4 @@
-"""Answers `HEAD` wherever `GET` is answered (RFC 9110, section 9.3.2)."""
+"""Serves `HEAD` wherever `GET` is served (RFC 9110, section 9.3.2)."""
 
 from collections.abc import Awaitable
 
@@ -6,10 +6,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadMiddleware:
-    """Has the application answer `HEAD` as `GET`, and leaves the body out. FastAPI's routes take only what they name.
+    """Has the application serve `HEAD` as `GET`, and leaves the body out. FastAPI's routes take only what they name.
 
     Args:
-        app: answers the requests.
+        app: serves the requests.
     """
 
     def __init__(self, app: ASGIApp) -> None:

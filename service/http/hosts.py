@@ -1,4 +1,4 @@
-"""Which `Host` headers are answered. See docs/guides/access.md.
+"""Which `Host` headers are accepted. See docs/guides/access.md.
 
 A site can have its own name resolve to 127.0.0.1 in the browsers of its visitors (DNS rebinding). To a browser, the
 server is then a part of that site, whose pages may send it anything and read its responses. Only `Host` has

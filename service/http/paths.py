@@ -7,7 +7,7 @@ HEALTH_PATHS = frozenset({"/livez", "/readyz", "/v2/health/live", "/v2/health/re
 METRICS_PATHS = frozenset({"/metrics"})
 """What monitoring polls."""
 POLLED_PATHS = HEALTH_PATHS | METRICS_PATHS
-"""Polled every few seconds; answered while the server drains."""
+"""Polled every few seconds; served while the server drains."""
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing."""
 ADMIN_PATHS = re.compile(

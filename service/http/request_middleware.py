@@ -19,7 +19,7 @@ _BAD_REQUEST: Final = int(HTTPStatus.BAD_REQUEST)
 
 
 class RequestMiddleware:
-    """Gives every request its id and its part of the body budget, and records how it was answered."""
+    """Gives every request its id and its part of the body budget, and records its response."""
 
     def __init__(
         self,

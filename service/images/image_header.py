@@ -278,7 +278,7 @@ OTHER_PICTURES = (
     (re.compile(rb"....ftyp(?:heic|heix|hevc|mif1|msf1)", re.DOTALL), "HEIC"),
     (re.compile(rb"....ftypavi[fs]", re.DOTALL), "AVIF"),
 )
-"""Formats of pictures that people send and that are not taken, so that a message can tell what was sent."""
+"""Formats of pictures that people send and that are not taken, so that a message can name what was sent."""
 _NO_PICTURES = (
     (re.compile(rb"%PDF-"), "PDF"),
     (re.compile(rb"\xff\x0a|\x00\x00\x00\x0cJXL "), "JPEG XL"),

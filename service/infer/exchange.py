@@ -205,7 +205,7 @@ class InferExchange:
             self.pictures = tuple(replace(picture, data=b"") for picture in self.pictures)
 
     def _draw(self, predictions: Sequence[Sequence[Prediction]] | None) -> EncodedResponse:
-        """Answer the picture, with predictions drawn on it."""
+        """Respond with the picture, predictions drawn on it."""
         config = self.model.config.image
         picture = (
             b""
@@ -304,7 +304,7 @@ def planned_size(graph: RuntimeGraph, inputs: Mapping[str, Array], capture: Coll
 
     Returns:
         The size of those whose shapes are known before the run; 0 where the graph does not run on such inputs, which
-        the run will tell.
+        the run will show.
     """
     given = [TensorSpec(inputs[port.operand].shape, inputs[port.operand].dtype) for port in graph.inputs]
     try:

@@ -49,7 +49,7 @@ class PredictExchange:
         limits: how much it may ask for.
         body: the request's whole body; dropped when it is decoded.
         images: where its pictures lie in the first input that has some.
-        by_rows: whether it was sent, and is to be answered, row by row.
+        by_rows: whether it was sent, and is to be returned, row by row.
     """
 
     model: LoadedModel

@@ -1,4 +1,4 @@
-"""Answers the picture of a request with the predictions drawn on it."""
+"""Responds with the picture of a request and the predictions drawn on it."""
 
 from collections.abc import Sequence
 

@@ -35,7 +35,7 @@ def read_comparison(
     """Read a body.
 
     Beside a reference, a form has one file more: the input, of any kind that may be a body by itself; what it is, its
-    first bytes tell. It may be left out where the reference has arrays by the names of all inputs.
+    first bytes show. It may be left out where the reference has arrays by the names of all inputs.
 
     Raises:
         ServiceError: as for a request to run the model; 400 `invalid_npz`, `invalid_multipart`.

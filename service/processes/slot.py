@@ -27,7 +27,7 @@ class Slot:
         slots: how many slots there are.
         metrics: folder in which `prometheus_client` keeps the counters of all slots.
         shares: descriptor of the memory in which each process notes how many connections it has.
-        is_first: whether no other process serves yet, so that the port answers while models are loaded.
+        is_first: whether no other process serves yet, so that the port is served while models are loaded.
         is_shown: whether what it does at its start is logged; otherwise only what goes wrong is.
         grpc_port: port that all processes listen on for gRPC; None without.
     """

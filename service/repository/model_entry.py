@@ -133,7 +133,7 @@ class ModelEntry:
         raise self._unavailable(version)
 
     def no_share(self) -> ServiceError:
-        """Return the error to answer with where no version that has a weight is served."""
+        """Return the error to respond with where no version that has a weight is served."""
         message = f"model {self.name!r}: no version that has a weight is served; name one: {', '.join(self.versions)}"
         details = {"model": self.name, "reason": self.reason, "versions": list(self.versions)}
         return ServiceError(503, "model_broken", message, details)

@@ -20,7 +20,7 @@ class RowPieces:
     """Into which parts many rows are cut.
 
     The parts depend on the number of rows alone, and never on what was measured: equal requests are run equally, and
-    answered equally to the bit.
+    served equally to the bit.
 
     Attributes:
         sizes: numbers of rows that programs are compiled for.

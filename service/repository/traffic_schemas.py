@@ -32,15 +32,15 @@ class ShadowRunView(BaseModel):
     """A request that was run on another version as well."""
 
     request_id: str
-    version: str = Field(description="version that answered")
+    version: str = Field(description="version that served the request")
     shadow: str = Field(description="version that was run beside it")
     outcome: str = Field(description="agrees, differs or failed")
-    run_ms: float = Field(description="time of the run of the version that answered")
+    run_ms: float = Field(description="time of the run of the version that served the request")
     shadow_ms: float = Field(description="time of the other run")
     max_abs: JsonNumber | None = Field(
         description="largest absolute difference of the outputs; null where it failed"
     )
-    max_rel: JsonNumber | None = Field(description="the same over the largest value that was answered")
+    max_rel: JsonNumber | None = Field(description="the same over the largest value of the response")
     labels: int = Field(description="items whose most probable label is another one")
     divergence: DivergenceView | None = Field(description="null where it was not looked for, or not found")
     error: str | None = Field(description="why the version failed")
@@ -56,9 +56,7 @@ class ShadowView(BaseModel):
     outcomes: dict[str, int] = Field(description="requests that were chosen for it -> what became of them")
     labels: int = Field(description="items whose most probable label was another one")
     divergence: DivergenceView | None = Field(description="the last that was found; null before")
-    refusals: dict[str, str] = Field(
-        description="version -> why requests that it answers have no shadow runs"
-    )
+    refusals: dict[str, str] = Field(description="version -> why requests that it serves have no shadow runs")
 
 
 class TrafficView(BaseModel):

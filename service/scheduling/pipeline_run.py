@@ -1,6 +1,6 @@
 """The run of a pipeline: its steps one after the other, each as a job of its own. No worker waits for another one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from time import monotonic, perf_counter_ns
@@ -198,7 +198,7 @@ class PipelineRun:
         """Keep what a step computed."""
         place, images = len(self._results), [picture.geometry for picture in self._decoded.pictures]
         name, found = self._steps[place].config.name, None
-        if any(step.config.crops == name for step in self._steps):
+        if any(name in (step.config.crops, step.config.upright) for step in self._steps):
             parameters = self._decoded.options.task
             found = self._task.predict_step(place, outcome.result.outputs, images, parameters)
         self._results.append(StepResult(outcome.result, found or (), outcome.timestamps))
@@ -222,16 +222,17 @@ class PipelineRun:
         return outputs[index]
 
     def _crops(self, step: Step, source: str) -> Array:
-        found = self._results[self._task.config.places[source]].found
+        results = [done.found for done in self._results]
         pictures = self._decoded.pictures
-        boxes: list[Sequence[Any]] = [[getattr(one, "box") for one in item] for item in found]  # noqa: B009
+        found: list[list[Any]] = [list(item) for item in results[self._task.config.places[source]]]
+        parts = [[np.reshape(getattr(one, "corners", one.box), (-1, 2)) for one in item] for item in found]
         image, first = step.model.config.image, self._job.model.config.image
         if image is None or first is None:
             raise RuntimeError("a step on crops has a model that takes no pictures")
         (port,) = step.model.graph.inputs
-        return crop_input(
-            list(zip(pictures, boxes, strict=True)), step.config.margin, port, image, first, self._limits
-        )
+        placed = list(zip(pictures, parts, strict=True))
+        rotations = self._task.rotations(len(results), results)
+        return crop_input(placed, rotations, step.config.margin, port, image, first, self._limits)
 
 
 def name_step(name: str, error: ServiceError) -> ServiceError:

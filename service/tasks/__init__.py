@@ -2,7 +2,7 @@
 
     open_task(model)                                     at load: does `model.toml` fit the graph?
     Task.predict(outputs, images, parameters)            at each request: predictions, or None for a raw model
-    Task.remark(predictions)                             what to tell the client about them, or None
+    Task.remark(predictions)                             what to warn the client of, or None
     Task.draw(drawing, predictions)                      draws them on the picture
 
 Each task is a class in a file of its own; `registry.BUILT_IN` is the list of them, to which packages add others by

@@ -1,4 +1,4 @@
-"""Models without a task: their outputs are answered as they are."""
+"""Models without a task: their outputs are returned as they are."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

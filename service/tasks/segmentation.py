@@ -20,10 +20,16 @@ from service.decoding import leave_large
 from service.errors import ServiceError
 from service.images.drawing import COLOURS, Drawing
 from service.images.geometry import ImageGeometry
-from service.images.preparation import ImageInput, find_image_input
 from service.tasks.chosen_output import choose_output
 from service.tasks.run_lengths import Runs, encode_counts, find_runs, sample_counts
-from service.tasks.score_map import PictureAxes, decide_pixels, picture_axes, sound_scores, spread_classes
+from service.tasks.score_map import (
+    PictureAxes,
+    decide_pixels,
+    input_size,
+    picture_axes,
+    sound_scores,
+    spread_classes,
+)
 from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
 
 MaskFormat = Literal["rle", "png", "array", "none"]
@@ -80,7 +86,7 @@ class Segmentation(Prediction):
         width: columns of the mask: those of the picture, or of the output where the request sent a tensor.
         height: its rows.
         regions: for each class that there is, the largest first: its `label`, `index`, `area` in pixels, `share` of
-            all pixels, `box` (left, top, right and bottom), and `rle` where masks are answered so.
+            all pixels, `box` (left, top, right and bottom), and `rle` where masks are returned so.
         mask: the class of each pixel: a palette PNG in base64, or an array (height, width); None for other formats.
             Pixels of no class are 255 in the PNG, and -1 in the array; of several classes, a pixel has the most
             probable.
@@ -133,7 +139,7 @@ class SemanticSegmentation(Task):
         self._labels = model.config.labels or ()
         self._chosen = choose_output(model.outputs, self._options.output, "segmentation.output")
         self._check(model.outputs[self._chosen])
-        self._taken = _taken(model)
+        self._taken = input_size(model)
 
     def predict(
         self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]
@@ -264,15 +270,6 @@ class SemanticSegmentation(Task):
         if self._labels and classes is not None and not is_map and classes != len(self._labels):
             expected = f"{classes}, the classes of output {port}"
             raise ModelConfigError(FILE_NAME, "labels", f"there are {len(self._labels)}", expected)
-
-
-def _taken(model: TaskModel) -> tuple[int, int] | None:
-    """Return the columns and rows of the input that takes pictures; None where the model takes none."""
-    if model.config.image is None:
-        return None
-    found = [find_image_input(model.config.image, port) for port in model.inputs]
-    target = next(one for one in found if isinstance(one, ImageInput))
-    return target.width, target.height
 
 
 def _best(scores: Array, axes: PictureAxes, masks: Array) -> Array:

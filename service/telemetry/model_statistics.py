@@ -40,17 +40,17 @@ class ModelStatistics:
         name: name of the model.
         version: its version.
         last_inference: when its last run ended, in milliseconds since the epoch; 0 where it never ran.
-        inference_count: items (rows) of answered requests.
+        inference_count: items (rows) of successful requests.
         execution_count: runs; a batch is one.
-        success: times of answered requests.
+        success: times of successful requests.
         fail: times of other requests.
-        queue: times that answered requests waited.
+        queue: times that successful requests waited.
         compute_input: times that decoding them took.
         compute_infer: times of their runs.
         compute_output: times that encoding their responses took.
-        failures: reason -> number of requests that were not answered.
-        observed: answered requests whose run was observed.
-        request_counts: answered requests by time: up to each of `REQUEST_SECONDS` and above the one before, and above
+        failures: reason -> number of failed requests.
+        observed: successful requests whose run was observed.
+        request_counts: successful requests by time: up to each of `REQUEST_SECONDS` and above the one before, and above
             the last.
         batches: batch size -> statistics of its runs, smallest first.
     """

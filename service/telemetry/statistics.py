@@ -1,6 +1,6 @@
 """Statistics of each model's requests and runs, which `/v2/…/stats`, `/stats` and `/metrics` show.
 
-Their meaning is that of Triton's statistics extension: times are those of answered requests, and each request of a
+Their meaning is that of Triton's statistics extension: times are those of successful requests, and each request of a
 batch counts the whole time of its run, while batch sizes and the statistics of batches count a run once.
 
 Observed runs, whose clients asked for captured operands or statistics, take longer than others. They are counted in
@@ -86,15 +86,15 @@ class InferenceStatistics:
 _HISTOGRAMS = (
     (
         "kuiper_request_seconds",
-        "seconds from the end of an answered request's body to the end of its response",
+        "seconds from the end of a successful request's body to the end of its response",
         REQUEST_SECONDS,
     ),
     (
         "kuiper_queue_seconds",
-        "seconds that answered requests waited, in the queue and for a batch",
+        "seconds that successful requests waited, in the queue and for a batch",
         REQUEST_SECONDS,
     ),
-    ("kuiper_compute_seconds", "seconds that the runs of answered requests took", REQUEST_SECONDS),
+    ("kuiper_compute_seconds", "seconds that the runs of successful requests took", REQUEST_SECONDS),
     (
         "kuiper_observed_request_seconds",
         "the same as kuiper_request_seconds, for requests that asked for captured operands or statistics",
@@ -103,9 +103,9 @@ _HISTOGRAMS = (
     ("kuiper_batch_size", "number of items (rows) of each run", BATCH_SIZES),
 )
 _COUNTERS = (
-    ("statistics_items", "items (rows) of answered requests"),
-    ("statistics_input_seconds", "decoding the inputs of answered requests"),
-    ("statistics_output_seconds", "encoding the responses of answered requests"),
+    ("statistics_items", "items (rows) of successful requests"),
+    ("statistics_input_seconds", "decoding the inputs of successful requests"),
+    ("statistics_output_seconds", "encoding the responses of successful requests"),
 )
 
 
@@ -127,7 +127,7 @@ class _Metrics:
         )
         self.failures = Counter(
             "statistics_failures",
-            "requests that were not answered",
+            "failed requests",
             (*MODEL_LABELS, "reason"),
             registry=registry,
         )

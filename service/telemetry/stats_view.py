@@ -13,7 +13,7 @@ from service.telemetry.statistics import InferenceStatistics
 
 
 class LatencyView(BaseModel):
-    """How many answered requests took how long."""
+    """How many successful requests took how long."""
 
     bounds_ms: list[float] = Field(description="upper bounds of the classes, in milliseconds, ascending")
     counts: list[int] = Field(
@@ -25,12 +25,12 @@ class LatencyView(BaseModel):
 class ModelStats(BaseModel):
     """Counters of a model, of all its loaded versions together, since the server was started."""
 
-    requests: int = Field(description="requests that ended, answered or not")
-    errors: dict[str, int] = Field(description="requests that were not answered, by Triton's reasons")
-    observed: int = Field(description="answered requests that captured operands or asked for statistics")
+    requests: int = Field(description="requests that ended, failed ones included")
+    errors: dict[str, int] = Field(description="failed requests, by Triton's reasons")
+    observed: int = Field(description="successful requests that captured operands or asked for statistics")
     queue_length: int = Field(description="requests that wait now")
     in_flight: int = Field(description="requests that workers run now")
-    items: int = Field(description="rows of answered requests")
+    items: int = Field(description="rows of successful requests")
     runs: int = Field(description="runs; a batch is one")
     batch_sizes: dict[str, int] = Field(description="number of rows of a run -> how many runs had as many")
     latency: LatencyView = Field(

@@ -50,7 +50,7 @@ class TraceDetail(TraceSummary):
 
     items: int = Field(description="items that the request brought")
     worker: str = Field(description="name of the thread that ran it")
-    error: str | None = Field(description="why it was not answered")
+    error: str | None = Field(description="why it failed")
     stamps: dict[str, float | None] = Field(
         description="milliseconds from the end of the body to each stage; null for a stage that was never reached"
     )

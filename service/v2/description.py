@@ -1,6 +1,6 @@
 """The JSON part of a request that describes binary data, and what is remembered of it.
 
-Clients send the same JSON part with each request, and other numbers behind it. Once such a request has been answered in
+Clients send the same JSON part with each request, and other numbers behind it. Once such a request has its response in
 the usual way, it is known where the arrays of the next one lie, and how its response begins.
 """
 

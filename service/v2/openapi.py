@@ -29,7 +29,7 @@ DOCUMENT_OPERATION: dict[str, Any] = {
 
 
 def v2_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the description of the errors that an operation may answer with."""
+    """Return the description of the errors that an operation may return."""
     return {status: {"content": ERROR_CONTENT, "description": _ERRORS[status]} for status in statuses}
 
 

@@ -162,7 +162,7 @@ class ModelStatisticsView(_View):
     name: str
     version: str
     last_inference: int = Field(
-        description="when the last request was answered, in milliseconds since the epoch; 0: never"
+        description="time of the last response, in milliseconds since the epoch; 0: never"
     )
     inference_count: int
     execution_count: int

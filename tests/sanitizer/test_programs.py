@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.compiler.contraction.streamed_convolution import StreamedConvolution
 from engine.compiler.emit.target import Target, host_target
 from engine.compiler.kernels.softmax import SoftmaxKernel
-from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.memory.alignment import address_of
 from engine.compiler.memory.region import Region
 from engine.compiler.memory.view import Buffer, BufferKind, whole

@@ -1,4 +1,4 @@
-"""The instructions of a program: sequences of kernel calls, and numpy layers between them."""
+"""The instructions of a program: sequences of kernel calls, and operators in numpy between them."""
 
 from dataclasses import dataclass
 

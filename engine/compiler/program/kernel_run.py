@@ -1,4 +1,4 @@
-"""Runs of programs without numpy layers: Python handles only addresses and results.
+"""Runs of programs without operators in numpy: Python handles only addresses and results.
 
 A run of a small model takes a hundred microseconds, so that all which is the same in each of them is found once.
 """

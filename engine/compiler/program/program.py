@@ -1,4 +1,4 @@
-"""A compiled plan: kernels with their arguments, numpy layers between them, one arena for all in between."""
+"""A compiled plan: kernels with their arguments, operators in numpy between them, one arena for all in between."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Program:
         values: slot -> value that no input changes; None elsewhere.
         inputs: addresses that are set to the arrays in slots.
         outputs: addresses of arrays that a run leaves behind.
-        exports: slot -> memory of a tensor that numpy layers read and that is no value of the run.
+        exports: slot -> memory of a tensor that operators in numpy read and that is no value of the run.
         dtypes: slot -> dtype that its tensor becomes where others than kernels see it, if that is not float32.
         guards: inputs of integers with the least and largest that kernels take; see `takes`.
         releases: for each instruction, the slots whose values nothing reads after it.

@@ -1,4 +1,4 @@
-"""Program builder: kernel calls and numpy layers of a program before its memory layout."""
+"""Program builder: kernel calls and operators in numpy of a program before its memory layout."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

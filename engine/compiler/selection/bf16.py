@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from math import prod
 
+from engine.compiler.contraction.bf16_convolution import Bf16Convolution
+from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
+from engine.compiler.contraction.bf16_staging import can_stage_planes
+from engine.compiler.contraction.epilogue import Epilogue
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import even_size
+from engine.compiler.contraction.tile import Tile, cycles_of, fitting_tiles
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import Convolution, Linear, TransposedConvolution
-from engine.compiler.kernels.bf16_convolution import Bf16Convolution
-from engine.compiler.kernels.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.kernels.bf16_staging import can_stage_planes
-from engine.compiler.kernels.convolution_chunk import even_size
-from engine.compiler.kernels.epilogue import Epilogue
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import Tile, cycles_of, fitting_tiles
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
 from engine.compiler.selection.call import (

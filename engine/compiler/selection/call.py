@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import (
@@ -20,8 +22,6 @@ from engine.compiler.graph import (
     Tensor,
     TransposedConvolution,
 )
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.memory.alignment import aligned
 from engine.compiler.memory.region import check_arguments
 from engine.compiler.memory.view import Buffer, BufferKind, View, whole

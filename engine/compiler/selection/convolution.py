@@ -4,15 +4,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import ChunkSize
+from engine.compiler.contraction.streamed_convolution import StreamedConvolution
+from engine.compiler.contraction.tile import Tile, choose_tile
 from engine.compiler.graph import Convolution
 from engine.compiler.kernels.compact_winograd import CompactWinograd
-from engine.compiler.kernels.convolution import DirectConvolution
-from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.streamed_convolution import StreamedConvolution
-from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
@@ -270,7 +270,8 @@ def _direct(selector: Selector, work: Work, chosen: str) -> None:
 
 def _call(selector: Selector, work: Work, kernel: _Kernel, *extents: View) -> None:
     """Add the call of a convolution's kernel, with its weights packed for it."""
-    weights, bias = selector.weights(work.node, kernel, work.node.weight, work.node.bias)
+    packing = kernel.packing if isinstance(kernel, DirectConvolution | StreamedConvolution) else kernel
+    weights, bias = selector.weights(work.node, packing, work.node.weight, work.node.bias)
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands, *extents)
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from math import prod
 
-from engine.compiler.kernels.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.kernels.int8_tiles import tile_layout
-from engine.compiler.kernels.shapes import ConvShape
+from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
+from engine.compiler.contraction.int8_tiles import tile_layout
+from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.selection.machine import Effort, Machine
 from engine.precision import Precision
 

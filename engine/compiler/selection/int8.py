@@ -7,19 +7,22 @@ from math import prod
 
 import numpy as np
 
+from engine.compiler.contraction.arithmetic import Int8
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Epilogue
+from engine.compiler.contraction.int8_tiles import Int8TileConvolution, tile_layout
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import ChunkSize, even_size
+from engine.compiler.contraction.tile import Tile, choose_tile
 from engine.compiler.emit.int8 import WORD_CHANNELS, words
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.graph import Dequantize, Int8Convolution, Int8Pool, Quantize, Requantize
 from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel, RequantizeKernel
-from engine.compiler.kernels.convolution_chunk import ChunkSize, even_size
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.epilogue import Epilogue
-from engine.compiler.kernels.int8_convolution import Int8Convolution as Int8ConvolutionKernel
 from engine.compiler.kernels.int8_depthwise import Int8Depthwise
 from engine.compiler.kernels.int8_pooling import Int8Pooling
-from engine.compiler.kernels.int8_tiles import Int8TileConvolution, tile_layout
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.memory.view import View
+from engine.compiler.memory.weights import Packing
 from engine.compiler.selection import cost
 from engine.compiler.selection.call import (
     Selector,
@@ -112,14 +115,16 @@ def select_int8_convolution(selector: Selector, node: Int8Convolution) -> None:
     """Choose the kernel of a convolution of integers, or of a linear layer."""
     x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
     epilogue, operands = image_epilogue(selector, node, _image)
+    kernel: Kernel
+    packing: Packing
     if node.is_depthwise:
-        kernel: Int8ConvolutionKernel | Int8Depthwise | Int8TileConvolution
-        kernel = _depthwise(selector, node, (x, out), epilogue)
+        packing = kernel = _depthwise(selector, node, (x, out), epilogue)
     else:
         kernel = contraction(selector, node, (x, out), epilogue, operands)
+        packing = kernel.packing
     factors = np.float32(node.x_scale.scale) * node.weights.scales
     bias = np.zeros_like(factors) if node.bias is None else node.bias
-    weights, starts = selector.weights(node, kernel, node.weights.integers, np.stack([factors, bias]))
+    weights, starts = selector.weights(node, packing, node.weights.integers, np.stack([factors, bias]))
     selector.call(kernel, x, weights, starts, out, *operands, precision=Precision.INT8)
 
 
@@ -154,14 +159,14 @@ def _direct(
     images: tuple[View, View],
     epilogue: Epilogue,
     operands: list[View],
-) -> Int8ConvolutionKernel | Int8TileConvolution:
+) -> DirectConvolution | Int8TileConvolution:
     x, out = images
     shape = _shape(node, out)
     is_padded = any(node.padding)
     if not is_padded and is_flat(shape, [x, out, *(v for v in operands if v.shape[2:] == out.shape[2:])]):
         shape = replace(shape, size=(1, prod(shape.size)))
     tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
-    return Int8ConvolutionKernel(
+    return DirectConvolution(
         shape=replace(shape, channels=words(shape.channels)),
         strides=ImageStrides(image_strides(x), image_strides(out)),
         tile=tile,
@@ -170,7 +175,7 @@ def _direct(
         epilogue=epilogue,
         padding=_padding(node, x) if is_padded else None,
         prefetches_weights=selector.machine.is_far(node.weights.integers.size),
-        x_scale=node.x_scale,
+        arithmetic=Int8(node.x_scale),
         out_scale=node.output.scale,
     )
 
@@ -181,7 +186,7 @@ def contraction(
     images: tuple[View, View],
     epilogue: Epilogue,
     operands: list[View],
-) -> Int8ConvolutionKernel | Int8TileConvolution:
+) -> DirectConvolution | Int8TileConvolution:
     """Choose the kernel of a convolution that is not depthwise: in matrix registers or in vectors."""
     machine, shape = selector.machine, _shape(node, images[1])
     efforts = {_VECTORS: cost.int8(machine, shape)}
@@ -197,7 +202,7 @@ def _in_tiles(
     images: tuple[View, View],
     epilogue: Epilogue,
     operands: list[View],
-) -> Int8ConvolutionKernel | Int8TileConvolution:
+) -> DirectConvolution | Int8TileConvolution:
     x, out = images
     machine, shape = selector.machine, _shape(node, out)
     shared = parallel_parts(machine.time(cost.int8_tiles(machine, shape)), selector.threads, 2)
@@ -219,7 +224,7 @@ def _in_tiles(
         lanes=selector.lanes,
         epilogue=epilogue,
         prefetches_weights=selector.machine.is_far(node.weights.integers.size),
-        x_scale=node.x_scale,
+        arithmetic=Int8(node.x_scale),
         out_scale=node.output.scale,
     )
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from engine.compiler.contraction.arithmetic import Int8
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.int8_tiles import Int8TileConvolution
 from engine.compiler.emit.int8 import ZERO
 from engine.compiler.graph import Int8Convolution, Int8Linear, RowQuantize
-from engine.compiler.kernels.dynamic_int8_linear import DynamicInt8Linear
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.int8_convolution import Int8Convolution as Int8ConvolutionKernel
-from engine.compiler.kernels.int8_tiles import Int8TileConvolution
 from engine.compiler.kernels.row_quantization import RowQuantization
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
@@ -48,14 +48,12 @@ def select_int8_linear(selector: Selector, node: Int8Linear) -> None:
     epilogue = Epilogue(node.epilogue, tuple(described))
     images = _as_image(x), _as_image(out)
     numbers = np.stack([node.weights.scales, np.zeros_like(node.weights.scales)])
-    kernel: DynamicInt8Linear | Int8ConvolutionKernel | Int8TileConvolution
+    kernel: DirectConvolution | Int8TileConvolution
     if selector.is_dynamic:  # in vectors, as only those kernels have runtime rows
-        kernel = dynamic_kernel(DynamicInt8Linear, selector, x, out, epilogue, x_scale=_STEPS)
-        packing: Int8ConvolutionKernel | Int8TileConvolution = kernel.packing
+        kernel = dynamic_kernel(selector, x, out, epilogue, Int8(_STEPS))
     else:
         kernel = contraction(selector, made, images, epilogue, [_as_image(view) for view in operands])
-        packing = kernel
-    weights, starts = selector.weights(made, packing, node.weights.integers, numbers)
+    weights, starts = selector.weights(made, kernel.packing, node.weights.integers, numbers)
     selector.call(kernel, images[0], weights, starts, images[1], *operands, precision=Precision.INT8)
     if target is not node.output.view:
         selector.copy(target, view_of(node.output))

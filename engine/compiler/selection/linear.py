@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 from math import prod
-from typing import TypeVar
 
+from engine.compiler.contraction.arithmetic import FLOAT32, Arithmetic
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import ChunkSize
+from engine.compiler.contraction.tile import MANY_ROWS, choose_tile
 from engine.compiler.graph import Linear, Node
-from engine.compiler.kernels.convolution import DirectConvolution
-from engine.compiler.kernels.convolution_chunk import ChunkSize
-from engine.compiler.kernels.dynamic_linear import DynamicLinear
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
 from engine.compiler.selection.bf16 import Bf16Work, convolve_bf16, may_round
@@ -21,8 +20,6 @@ _FEW_TILES = 4
 """Tiles of rows, and chunks of a thread, that are few."""
 _WIDTH_WORTH = 0.01
 """Gain of one more vector in a tile, measured on rows of 128 and 197 tokens."""
-
-Opened = TypeVar("Opened", bound=DynamicLinear)
 
 
 @selects(Linear)
@@ -35,51 +32,41 @@ def select_linear(selector: Selector, node: Linear) -> None:
     if selector.choose(efforts, of_one) == BF16:
         convolve_bf16(selector, bf16)
     else:
-        kernel, packing = _kernels(selector, x, out, epilogue)
-        weights, bias = selector.weights(node, packing, node.weight[:, :, None, None], node.bias)
+        make = dynamic_kernel if selector.is_dynamic else linear_kernel
+        kernel = make(selector, x, out, epilogue)
+        weights, bias = selector.weights(node, kernel.packing, node.weight[:, :, None, None], node.bias)
         selector.call(kernel, x, weights, bias, out, *operands)
     if target is not node.output.view:
         selector.copy(target, view_of(node.output))
 
 
-def _kernels(
-    selector: Selector, x: View, out: View, epilogue: Epilogue
-) -> tuple[DirectConvolution, DirectConvolution]:
-    """Return the kernel, and the one whose packed weights it reads."""
-    if selector.is_dynamic:
-        kernel = dynamic_kernel(DynamicLinear, selector, x, out, epilogue)
-        return kernel, kernel.packing
-    plain = linear_kernel(selector, x, out, epilogue)
-    return plain, plain
-
-
 def dynamic_kernel(
-    kind: type[Opened], selector: Selector, x: View, out: View, epilogue: Epilogue, **others: object
-) -> Opened:
+    selector: Selector, x: View, out: View, epilogue: Epilogue, arithmetic: Arithmetic = FLOAT32
+) -> DirectConvolution:
     """Return the kernel of a matrix times packed weights for any number of rows.
 
     Args:
-        kind: kind of kernel.
         selector: options of kernel selection.
         x: the input, rows that lie evenly.
         out: the output, the same.
         epilogue: operations on sums.
-        others: attributes that only such a kernel has.
+        arithmetic: arithmetic of the products.
     """
     (rows, columns), channels = out.shape, x.shape[1]
     blocks = -(-columns // selector.lanes)
     tile = choose_tile(selector.target, MANY_ROWS, blocks, _WIDTH_WORTH)
     parts = -(-blocks // tile.vectors)
     height = max(1, selector.machine.cache // (4 * channels) // tile.pixels)
-    return kind(
+    return DirectConvolution(
         shape=ConvShape(images=1, size=(1, rows), channels=channels, filters=columns),
         strides=ImageStrides((0, 0, x.strides[0]), (0, 0, out.strides[0])),
         tile=tile,
         chunk=ChunkSize(1, height, max(1, parts // (_FEW_TILES * selector.threads))),
         lanes=selector.lanes,
         epilogue=epilogue,
+        arithmetic=arithmetic,
         prefetches_weights=parts > 1,
-        **others,  # type: ignore[arg-type]  # as the kind wants them
+        is_dynamic=True,
     )
 
 

@@ -5,14 +5,12 @@ from dataclasses import replace
 from itertools import permutations
 from math import prod
 
+from engine.compiler.contraction.bf16_matmul import Bf16MatrixProduct
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.matrix_product import MatrixProductKernel
+from engine.compiler.contraction.shapes import ConvShape, MatrixShape
 from engine.compiler.emit.tiles import ROWS
 from engine.compiler.graph import MatrixProduct
-from engine.compiler.kernels.bf16_matmul import Bf16MatrixProduct
-from engine.compiler.kernels.dynamic_matmul import DynamicMatrixProduct
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.matmul import MatrixProductKernel
-from engine.compiler.kernels.shapes import ConvShape, MatrixShape
-from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
 from engine.compiler.selection.bf16 import may_round, product_group
@@ -20,10 +18,6 @@ from engine.compiler.selection.call import BF16, Selector, row_by_row, selects, 
 from engine.compiler.selection.machine import Effort
 from engine.precision import Precision
 
-_OPEN_ROWS = 64
-"""Rows that a tile is chosen for where their number is not known: high tiles leave much to small ones."""
-_OPEN_VECTORS = 2
-"""Vectors of a panel where the number of columns is not known: what the last one lacks is computed all the same."""
 RANK = 4
 """Axes of a product as its kernel sees it: two of batches, rows, columns."""
 
@@ -54,9 +48,6 @@ def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
         bf16 = _bf16(selector, shape, (left, right, out), epilogue)
         selector.call(bf16, left, right, out, *operands, precision=Precision.BF16)
         return
-    if selector.is_dynamic:
-        selector.call(_open(selector, shape, (left, right, out), epilogue), left, right, out, *operands)
-        return
     kernel = MatrixProductKernel.tuned(
         selector.target,
         shape=shape,
@@ -64,24 +55,9 @@ def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
         b_strides=_strides(right),
         out_strides=(out.strides[0], out.strides[1], out.strides[2]),
         epilogue=epilogue,
+        is_dynamic=selector.is_dynamic,
     )
     selector.call(kernel, left, right, out, *operands)
-
-
-def _open(
-    selector: Selector, shape: MatrixShape, views: tuple[View, View, View], epilogue: Epilogue
-) -> DynamicMatrixProduct:
-    """Return the kernel with runtime extents and strides."""
-    left, right, out = views
-    return DynamicMatrixProduct(
-        shape=shape,
-        a_strides=_strides(left),
-        b_strides=_strides(right),
-        out_strides=(out.strides[0], out.strides[1], out.strides[2]),
-        tile=choose_tile(selector.target, _OPEN_ROWS, _OPEN_VECTORS),
-        lanes=selector.lanes,
-        epilogue=epilogue,
-    )
 
 
 def _can_pair(left: View, right: View) -> bool:

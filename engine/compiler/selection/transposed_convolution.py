@@ -3,9 +3,9 @@
 from dataclasses import replace
 from math import prod
 
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.graph import TransposedConvolution
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.compiler.memory.view import View

@@ -1,4 +1,4 @@
-"""The payload formats that the server takes and answers, one file each.
+"""The payload formats of requests and responses, one file each.
 
 `FORMATS` is the one list of them: decoding, `Accept`, the API's description and its examples all read it. The order is
 that of descriptions and messages, and of preference among the responses that a client takes alike.
@@ -31,11 +31,11 @@ __all__ = [
 FORMATS: dict[str, Format] = {}
 """The formats by name."""
 RESPONSE_FORMATS: dict[str, ResponseFormat] = {}
-"""Those among them that answers may have, by media type, the preferred one first."""
+"""Those among them that responses may have, by media type, the preferred one first."""
 
 
 def register_format(added: Format) -> Format:
-    """Add a payload format; requests and answers may have it from now on.
+    """Add a payload format; requests and responses may have it from now on.
 
     Raises:
         ValueError: its name, or one of its media types, is that of another format.

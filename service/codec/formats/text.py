@@ -18,7 +18,7 @@ class TextFormat(Format):
         """Tokenize the text as the model's configuration says.
 
         A model that takes no texts is sent its usual bodies as text/plain by clients that name no type of their own:
-        their first bytes tell what they are.
+        their first bytes show what they are.
         """
         if body.config.text is None:
             # the list that has this format in it

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import Metric, UnknownMetricFamily
 
 _COUNTERS = (
-    ("request_success", "answered requests", "kuiper_request_seconds", "_count"),
-    ("count", "items (rows) of answered requests", "statistics_items", "_total"),
+    ("request_success", "successful requests", "kuiper_request_seconds", "_count"),
+    ("count", "items (rows) of successful requests", "statistics_items", "_total"),
     ("exec_count", "runs; a batch is one run", "kuiper_batch_size", "_count"),
-    ("request_failure", "requests that were not answered, by reason", "statistics_failures", "_total"),
+    ("request_failure", "failed requests, by reason", "statistics_failures", "_total"),
 )
 _DURATIONS = (
     (
@@ -37,8 +37,8 @@ def triton_families(families: Mapping[str, Metric]) -> Iterator[Metric]:
     for name, text, source, suffix in _COUNTERS:
         yield _family(f"nv_inference_{name}", text, families.get(source), suffix, 1)
     for name, text, source, suffix in _DURATIONS:
-        told = f"microseconds of answered requests, altogether: {text}"
-        yield _family(f"nv_inference_{name}_duration_us", told, families.get(source), suffix, 1e6)
+        description = f"total microseconds of successful requests: {text}"
+        yield _family(f"nv_inference_{name}_duration_us", description, families.get(source), suffix, 1e6)
 
 
 def _family(name: str, text: str, source: Metric | None, suffix: str, factor: float) -> Metric:

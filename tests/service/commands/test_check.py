@@ -153,13 +153,16 @@ def test_archives_that_are_none_are_named(
     broken = tmp_path / "broken.npz"
     broken.write_bytes(content)
     assert main([str(model), "--against", str(broken), str(broken)]) == 1
-    assert capsys.readouterr().err.rstrip().endswith("; expected an .npz of arrays")
+    assert capsys.readouterr().err.rstrip().endswith("; expected an .npy or .npz")
 
 
-def test_single_array_is_no_archive(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_array_needs_no_archive(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "x.npy", X)
-    assert main([str(model), "--against", str(tmp_path / "x.npy"), "unused"]) == 1
-    assert "x.npy: holds one array; expected an .npz of several" in capsys.readouterr().err
+    np.save(tmp_path / "y.npy", X)
+    assert main([str(model), "--against", str(tmp_path / "x.npy"), str(tmp_path / "y.npy")]) == 1
+    assert "differs" in capsys.readouterr().out
+    np.save(tmp_path / "y.npy", X * W + 1)
+    assert main([str(model), "--against", str(tmp_path / "x.npy"), str(tmp_path / "y.npy")]) == 0
 
 
 def test_peak_counts_what_is_alive(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ MISTAKES = [
     (
         "trace models/digit notes.npz",
         1,
-        "notes.npz: holds no arrays of numbers that can be read; expected an .npz",
+        "notes.npz: holds no arrays of numbers that can be read; expected an .npy or .npz",
     ),
     ("trace models/digit wrong.npz", 1, "shape (3,) has 1 dimensions; expected 4, like 0: (1,1,1,10)f32"),
     ("graph models/digit --format svg --output none/x.svg", 1, f"none/x.svg: {NO_FILE}"),

@@ -55,7 +55,7 @@ def test_platform_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delattr(os, "sysconf", raising=False)
     found = read_machine(tmp_path)
     assert found.cpus == (os.cpu_count() or 1)
-    assert (found.memory, found.memory_from) == (None, "a platform that does not tell it")
+    assert (found.memory, found.memory_from) == (None, "a platform that does not report it")
 
 
 def test_this_machine_has_cpus_and_memory() -> None:

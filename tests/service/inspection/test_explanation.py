@@ -2,7 +2,6 @@
 
 from itertools import product
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,11 @@ from engine import Array, RunStoppedError, StopSignal
 from service.codec import Decoded, decode
 from service.config.limits import Limits
 from service.errors import ServiceError
-from service.inspection.explanation import Explanation, Question, explain
+from service.inspection.explanation import Question, explain
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
 from tests.engine.models import write_model
+from tests.service.inspection.deletion import asked, relative_area
 from tests.service.text.models import VECTORS, WORDS, tokenizer_json
 
 MODELS = Path(__file__).parents[3] / "models"
@@ -52,10 +52,6 @@ def open_model(folder: Path, lines: str, weights: dict[str, Array], config: str)
     write_model(folder, lines, weights)
     (folder / "model.toml").write_text(config)
     return load_version("model", folder, LoadOptions())
-
-
-def asked(model: LoadedModel, decoded: Decoded, **question: Any) -> Explanation:
-    return explain(model, decoded, Question(**question), Limits(), StopSignal(monotonic() + 60))
 
 
 def tensor(x: Array = X) -> Decoded:
@@ -145,56 +141,10 @@ def test_words_matter_by_how_much_the_score_falls_without_them(tmp_path: Path) -
 def test_the_score_falls_faster_without_what_matters_than_without_random_parts(
     name: str, method: Any
 ) -> None:
-    """The deletion curve of Petsiuk et al., "RISE", 2018: its area, beside the mean one of random orders."""
     model = load_version(name, MODELS / name, LoadOptions())
-    falls = []
-    for file in sorted((MODELS / name / "samples").glob("*.png"))[: 1 if name == "digit-scenes" else 5]:
-        decoded = decode(file.read_bytes(), "image/png", model.graph.inputs, model.config, Limits())
-        model.graph.forward(decoded.inputs)  # compiles it
-        found = asked(model, decoded, method=method, grid=4, maps=24)
-        assert found.heatmap is not None
-        blocks = blocked(found.heatmap)
-        rng = np.random.default_rng(0)
-        orders = [np.argsort(-blocks.ravel(), kind="stable"), *(rng.permutation(64) for _ in range(2))]
-        areas = [area(model, decoded, found.target, order) for order in orders]
-        falls.append(areas[0] / np.mean(areas[1:]))
+    files = sorted((MODELS / name / "samples").glob("*.png"))[: 1 if name == "digit-scenes" else 5]
+    falls = [relative_area(model, file, method=method, grid=4, maps=24) for file in files]
     assert np.mean(falls) < 0.8, falls
-
-
-def blocked(heatmap: Array) -> Array:
-    """Return the means of eight times eight blocks."""
-    rows, columns = (np.linspace(0, size, 9).round().astype(int) for size in heatmap.shape)
-    sums = np.add.reduceat(np.add.reduceat(heatmap, rows[:-1], 0), columns[:-1], 1)
-    return np.asarray(sums / np.outer(np.diff(rows), np.diff(columns)))
-
-
-def area(model: LoadedModel, decoded: Decoded, target: Any, order: Array) -> float:
-    """Return the mean score of a prediction while more and more of 64 blocks of the picture are hidden."""
-    (name,) = decoded.inputs
-    x = decoded.inputs[name].copy()
-    place = decoded.pictures[0].geometry
-    (left, top), (width, height) = place.offset, np.array((place.width, place.height)) * place.scale
-    rows = (top + np.linspace(0, height, 9)).round().astype(int)
-    columns = (left + np.linspace(0, width, 9)).round().astype(int)
-    filling = np.median(x[:, :, rows[0] : rows[-1], columns[0] : columns[-1]], (2, 3))[0]
-    scores = []
-    for step, block in enumerate(order):
-        row, column = divmod(int(block), 8)
-        x[0, :, rows[row] : rows[row + 1], columns[column] : columns[column + 1]] = filling[:, None, None]
-        if step % 8 == 7:
-            found = model.task.predict(model.graph.forward({name: x}), [place], model.task.all_scores or {})
-            same: list[Any] = [one for one in (found or [[]])[0] if one.label == target.label]  # type: ignore[attr-defined]
-            scores.append(max((one.probability * near(one, target) for one in same), default=0.0))
-    return float(np.mean(scores))
-
-
-def near(one: Any, target: Any) -> bool:
-    """Whether a box has its middle in the one that is explained; anything else always has."""
-    if not hasattr(one, "box"):
-        return True
-    x, y = (one.box[0] + one.box[2]) / 2, (one.box[1] + one.box[3]) / 2
-    left, top, right, bottom = target.box
-    return bool(left < x < right and top < y < bottom)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from engine.compiler.selection import Selector
 from engine.dtypes import Array
 from engine.model.build_clock import UNLIMITED
 from engine.precision import Precision
-from tests.engine.compiler.kernels.test_int8_convolution import every_arithmetic
+from tests.engine.compiler.contraction.test_int8_convolution import every_arithmetic
 from tests.engine.compiler.program.test_background import settle
 from tests.engine.compiler.program.test_dynamic_program import run, specs
 from tests.engine.models import write_model

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from engine import Precision, RuntimeGraph, TraceLevel
+from engine.compiler.contraction.bf16_layout import Bf16Layout
+from engine.compiler.contraction.bf16_matmul import Bf16MatrixProduct
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.kernels.bf16_layout import Bf16Layout
-from engine.compiler.kernels.bf16_matmul import Bf16MatrixProduct
 from engine.compiler.program import loss
 from engine.compiler.selection import Selector
 from engine.dtypes import Array

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.emit.target import target_named
-from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.selection import cost, machine
 from engine.compiler.selection.call import BF16, Selector

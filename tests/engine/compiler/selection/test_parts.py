@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph, TensorScale
+from engine.compiler.contraction.bf16_convolution import Bf16Convolution
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.int8_tiles import tile_layout
+from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.emit.target import (
     Target,
     bf16_targets,
@@ -15,11 +19,7 @@ from engine.compiler.emit.target import (
     supported_targets,
     target_named,
 )
-from engine.compiler.kernels.bf16_convolution import Bf16Convolution
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.int8_convolution import Int8Convolution
-from engine.compiler.kernels.int8_tiles import tile_layout
-from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.selection.bf16 import product_group
 from engine.compiler.selection.call import PARTS_OF_THREAD, parallel_parts
 from engine.compiler.selection.int8 import _filter_parts, _tile_chunk
@@ -73,7 +73,7 @@ def test_rows_are_split_evenly(tmp_path: Path, threads: int, size: int, channels
     writer.tensors["y"] = TensorScale(0.1, 5)
     writer.add("pnnx.Output", "z", "")
     for kernel in kernels_of(tmp_path / "model", writer, threads, shape):
-        if isinstance(kernel, Int8Convolution):
+        if isinstance(kernel, DirectConvolution):
             rows, most = -(-size // kernel.chunk.rows), kernel.chunk.rows
         elif isinstance(kernel, Depthwise) and kernel._parts[1] == 1:
             rows, most = kernel._parts[0], kernel.rows
@@ -115,11 +115,12 @@ def test_int8_shares_pixels_or_the_filters_where_weights_are_more(
         shape = (1, channels, size, size)
         with compiling_for(in_vectors):
             made = kernels_of(tmp_path / f"{size}", writer, threads, shape)
-        (found,) = [made for made in made if isinstance(made, Int8Convolution)]
-        blocks, _, *pixels = found._parts
+        (found,) = [made for made in made if isinstance(made, DirectConvolution)]
+        blocks = found._parts[0]
+        pixels = found.chunks // blocks
         has_many_filters = size == 7
         assert (blocks > 1) == (threads > 1 and has_many_filters)
-        assert (np.prod(pixels) > 1) == (threads > 1 and not has_many_filters)
+        assert (pixels > 1) == (threads > 1 and not has_many_filters)
         assert threads == 1 or found.chunks % threads == 0
 
 

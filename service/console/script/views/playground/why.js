@@ -16,7 +16,7 @@ const MOST = 8;
  */
 export function why({ model, version, input, result, signal }) {
   const found = result.predictions?.[0] ?? [];
-  if (!TASKS.includes(model.task ?? "") || result.predictions.length !== 1 || !found.length) return null;
+  if (!TASKS.includes(model.task ?? "") || result.predictions?.length !== 1 || !found.length) return null;
   const choice = h("select", { "aria-label": "Prediction" }, found.slice(0, MOST).map((/** @type {any} */ one, /** @type {number} */ place) =>
     h("option", { value: String(place) }, `${one.label} ${format.percent(one.probability)}`)));
   const method = h("select", { "aria-label": "Method" }, h("option", { value: "occlusion" }, "occlusion"), h("option", { value: "score-cam" }, "Score-CAM"));
