@@ -28,7 +28,7 @@ from service.services import Listener, Services
 from service.stores.source import open_source
 from service.telemetry.load_report import LoadReport
 from service.telemetry.telemetry import make_telemetry
-from service.version import kuiper_version
+from service.version import install_command, kuiper_version
 
 _logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def _make_grpc(services: Services, access: Access, budget: BodyBudget, slot: Slo
         if (error.name or "").partition(".")[0] not in ("grpc", "google"):
             raise
         raise SettingsError(
-            "grpc_port: needs the extra kuiper-serve[grpc], which is not installed"
+            f"grpc_port: needs an extra that is not installed: {install_command('grpc')}"
         ) from error
     if slot is not None and slot.grpc_port is None:
         _logger.error("grpc_port: is read when the first process starts; gRPC is served from then on")

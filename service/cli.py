@@ -11,6 +11,8 @@ from types import FrameType
 from service.collection import without_collection
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_CLEAR = "\r\x1b[K"
+"""Takes the line away that says what a command does."""
 _KILLED = 128
 """Exit code of a command that a signal ended, less the number of the signal, as shells have it."""
 
@@ -36,7 +38,9 @@ def _ended_by_signals(*, is_server: bool) -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> None:
         del frame
         # nothing has begun that would have to be ended in order, and imports may be half done
-        os.write(2, f"kuiper: stopped by {signal.Signals(number).name}\n".encode())
+        os.write(
+            2, f"{_CLEAR if os.isatty(2) else ''}kuiper: stopped by {signal.Signals(number).name}\n".encode()
+        )
         os._exit(0 if is_server else _KILLED + number)
 
     if threading.current_thread() is not threading.main_thread():

@@ -25,8 +25,8 @@ METHODS = ("mse", "minmax", "percentile")
 """Calibration methods; the first is the default."""
 DEFAULT_PERCENTILE = 99.99
 
-Progress = Callable[[str, int, int], None]
-"""Progress callback: current step, units done, total units."""
+Step = Callable[[str], None]
+"""Called with what is done next, before each part that may take seconds."""
 
 
 class Calibrator:
@@ -36,7 +36,7 @@ class Calibrator:
         graph: the model in float32, built.
         examples: the calibration data.
         kept: names of the operators that stay in float32.
-        progress: progress callback.
+        step: called before each step.
 
     Attributes:
         graph: the model in float32.
@@ -48,12 +48,10 @@ class Calibrator:
         InputError: there are none, or a layer in `kept` is not in the graph.
     """
 
-    def __init__(
-        self, graph: RuntimeGraph, examples: Examples, kept: Collection[str], progress: Progress
-    ) -> None:
+    def __init__(self, graph: RuntimeGraph, examples: Examples, kept: Collection[str], step: Step) -> None:
         self.graph = graph
         self.examples = examples
-        self._progress = progress
+        self._step = step
         plan = graph.plan(self.specs_of(0))
         floats = {
             name: spec.rank
@@ -93,6 +91,7 @@ class Calibrator:
         groups = shared_scales(operands, {name: extent.width for name, extent in extents.items()})
         wholes = [reduce(Extent.joined, (extents[name] for name in names)) for names in groups]
         histograms = self._histograms(groups, wholes) if method != "minmax" else map(Histogram, wholes)
+        self._step("choosing scales")
         for names, extent, histogram in zip(groups, wholes, histograms, strict=True):
             scale = histogram.scale(method, percentile)
             self._check_scale(names[0], extent, scale)
@@ -103,7 +102,7 @@ class Calibrator:
     def _extents(self, names: Sequence[str]) -> dict[str, Extent]:
         """Return what each operand's values lie between, and count examples that are not finite."""
         extents = {name: Extent() for name in names}
-        for arrays in self._observed("extents", names):
+        for arrays in self._observed("measuring ranges", names):
             for name, array in zip(names, arrays, strict=True):
                 if not extents[name].add(array):
                     self.not_finite[name] = self.not_finite.get(name, 0) + 1
@@ -115,7 +114,7 @@ class Calibrator:
         chosen = [
             (name, histogram) for names, histogram in zip(groups, histograms, strict=True) for name in names
         ]
-        for arrays in self._observed("histograms", [name for name, _ in chosen]):
+        for arrays in self._observed("collecting histograms", [name for name, _ in chosen]):
             for (_, histogram), array in zip(chosen, arrays, strict=True):
                 histogram.add(array)
         return histograms
@@ -144,10 +143,9 @@ class Calibrator:
     def _observed(self, what: str, names: Sequence[str]) -> Iterator[list[Array]]:
         """Yield the operands of these names, for each example."""
         for place in range(len(self.examples)):
-            self._progress(what, place, len(self.examples))
+            self._step(f"{what}, example {place + 1} of {len(self.examples)}")
             captured = self.graph.run(self.examples[place], capture=names).captured
             yield [_array(captured[name]) for name in names]
-        self._progress(what, len(self.examples), len(self.examples))
 
 
 def _array(value: object) -> Array:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from engine.backend import choose_backend, describe_processor
 from engine.calibration.agreement import Outcome
-from engine.calibration.calibrator import DEFAULT_PERCENTILE, METHODS, Calibrator, open_graph
+from engine.calibration.calibrator import DEFAULT_PERCENTILE, METHODS, Calibrator, Step, open_graph
 from engine.calibration.candidates import Candidate
 from engine.calibration.examples import ArrayExamples, Examples, chosen
-from engine.calibration.progress import ProgressLine
 from engine.calibration.report import figures_of, print_layers, print_outcome
 from engine.calibration.sensitivity import LayerReport, Sensitivity, choose_layers
 from engine.errors import InputError
@@ -57,11 +56,12 @@ class QuantizeOptions:
     json: bool = False
 
 
-def quantize_model(options: QuantizeOptions, open_pictures: OpenPictures | None = None) -> None:
+def quantize_model(options: QuantizeOptions, step: Step, open_pictures: OpenPictures | None = None) -> None:
     """Quantize a model: write the scales beside it, and print the error and the speedup of each layer.
 
     Args:
         options: what is quantized, and how.
+        step: called before each step, and with "" before the report is printed.
         open_pictures: opens a folder of pictures; None where only arrays can be read.
 
     Raises:
@@ -73,8 +73,7 @@ def quantize_model(options: QuantizeOptions, open_pictures: OpenPictures | None 
     backend = choose_backend()
     graph = open_graph(param, binary, None, options.threads, backend.value)
     examples = _examples(options.data, graph, open_pictures)
-    progress = ProgressLine(sys.stderr)
-    calibrator = Calibrator(graph, examples, options.keep, progress.show)
+    calibrator = Calibrator(graph, examples, options.keep, step)
     calibrator.calibrate(options.method, options.percentile)
     sensitivity = Sensitivity(
         calibrator,
@@ -82,10 +81,12 @@ def quantize_model(options: QuantizeOptions, open_pictures: OpenPictures | None 
             param, binary, quantization, options.threads, backend.value, Precision.BF16
         ),
         chosen(len(examples), options.measured),
-        progress.show,
+        step,
     )
     reports = sensitivity.reports()
+    step("choosing layers")
     layers, outcome = _chosen(options, sensitivity, reports)
+    step("timing runs in each precision")
     runs = sensitivity.run_figures(layers, describe_processor(backend, options.threads))
     figures = figures_of(reports, layers, outcome, runs)
     quantization = replace(_with_error(calibrator.quantization(layers), outcome), figures=figures)
@@ -94,7 +95,7 @@ def quantize_model(options: QuantizeOptions, open_pictures: OpenPictures | None 
             f"{param}: it or its .bin was changed meanwhile; nothing is written, quantize it once more"
         )
     path = write_sidecar(quantization, param, binary)
-    progress.clear()
+    step("")
     zeros = [name for name, scale in quantization.tensors.items() if scale.is_of_zeros]
     not_finite = calibrator.not_finite
     if options.json:

@@ -8,7 +8,7 @@ from time import perf_counter_ns
 import numpy as np
 
 from engine.calibration.agreement import Likeness, LikenessSum, Outcome, compare_runs
-from engine.calibration.calibrator import Calibrator, Progress
+from engine.calibration.calibrator import Calibrator, Step
 from engine.calibration.candidates import Candidate
 from engine.dtypes import Array
 from engine.graph import RuntimeGraph
@@ -55,16 +55,15 @@ class Sensitivity:
         calibrator: the model in float32, calibrated.
         opener: builds it with other quantizations.
         places: the examples that it is measured on.
-        progress: progress callback.
+        step: called before each step.
     """
 
-    def __init__(
-        self, calibrator: Calibrator, opener: Opener, places: Sequence[int], progress: Progress
-    ) -> None:
+    def __init__(self, calibrator: Calibrator, opener: Opener, places: Sequence[int], step: Step) -> None:
         self._calibrator = calibrator
         self._open = opener
         self._places = places
-        self._progress = progress
+        self._step = step
+        step("running examples in float32")
         self._references = [self._calibrator.graph.forward(self._calibrator.examples[p]) for p in places]
         self._rounded = opener(None)
 
@@ -78,12 +77,14 @@ class Sensitivity:
         """Return each layer's error in int8, and its effect on the outputs."""
         candidates = self._calibrator.candidates
         ours = self._open(self._calibrator.quantization(candidates))
+        self._step("comparing layers with float32")
         likenesses = self._likenesses(ours)
+        self._step("timing layers")
         times = [self._times(graph) for graph in (self._calibrator.graph, self._rounded, ours)]
         reports = []
         for done, candidate in enumerate(candidates):
-            self._progress("layers alone", done, len(candidates))
             name = candidate.operator.name
+            self._step(f"measuring layer {done + 1} of {len(candidates)} in int8, {name}")
             reports.append(
                 LayerReport(
                     candidate=candidate,
@@ -94,7 +95,6 @@ class Sensitivity:
                     int8_us=times[2][name],
                 )
             )
-        self._progress("layers alone", len(candidates), len(candidates))
         return reports
 
     def run_figures(self, layers: Sequence[Candidate], processor: str) -> RunFigures:

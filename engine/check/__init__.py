@@ -1,6 +1,6 @@
 """Check of a model before it is served: whether it runs, its inputs, and where it differs from a reference."""
 
-from engine.check.archives import UNREADABLE, load_inputs
+from engine.check.archives import UNREADABLE, array_problem, load_inputs
 from engine.check.check import CheckOptions, check_model
 from engine.check.closeness import magnitude
 from engine.check.comparison import Difference, compare_backends, compare_layers, compare_outputs
@@ -14,6 +14,7 @@ __all__ = [
     "CheckOptions",
     "Difference",
     "Report",
+    "array_problem",
     "check_model",
     "choose_shapes",
     "compare_backends",

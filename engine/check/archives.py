@@ -15,6 +15,12 @@ UNREADABLE = (ValueError, EOFError, BadZipFile, MemoryError, SyntaxError, TokenE
 """Errors of numpy on damaged array files, whose headers are Python literals."""
 
 
+def array_problem(error: Exception) -> str:
+    """Return why a file of arrays cannot be read; numpy takes any other file for a pickle, and advises to trust it."""
+    problem = "holds no arrays of numbers that can be read"
+    return problem if "pickle" in str(error) else f"{problem}: {error}"
+
+
 def load_arrays(path: Path) -> dict[str, Array]:
     """Load the arrays of an `.npz` by name, or that of an `.npy`, which is called in_0.
 
@@ -29,7 +35,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
                 return {"in_0": archive}
             return {name: archive[name] for name in archive.files}
     except UNREADABLE as error:
-        raise InputError(f"{path}: {error}; expected an .npy or .npz") from error
+        raise InputError(f"{path}: {array_problem(error)}; expected an .npy or .npz") from error
 
 
 def load_inputs(graph: RuntimeGraph, path: Path) -> list[Array] | dict[str, Array]:

@@ -56,12 +56,13 @@ class CheckOptions:
     ratio: float | None = None
 
 
-def check_model(options: CheckOptions, show: Callable[[Report], None]) -> int:
+def check_model(options: CheckOptions, show: Callable[[Report], None], step: Callable[[str], None]) -> int:
     """Check a model, and print what comparisons find; return `GOOD`, `BAD` or `UNKNOWN`.
 
     Args:
         options: what is checked, and how.
         show: called with the report, before comparisons.
+        step: called before each step that may take seconds.
 
     Raises:
         KuiperError: a file of the model, or of arrays, cannot be read or does not fit.
@@ -70,6 +71,7 @@ def check_model(options: CheckOptions, show: Callable[[Report], None]) -> int:
     backend = choose_backend(Backend.NATIVE if options.backend == "both" else options.backend)
     graph = _open(options, backend)
     inputs = _given_inputs(graph, options)
+    step("compiling, and running on made-up inputs")
     report = inspect(graph, options.shapes or _shapes_of(graph, inputs))
     show(report)
     if report.unsupported or report.problem is not None:
@@ -79,10 +81,14 @@ def check_model(options: CheckOptions, show: Callable[[Report], None]) -> int:
     if report.refused:  # the program that is not used is the one to look into
         graph = _open(options, backend, Verify.OFF)
         graph.build()
+    if inputs is not None:
+        step("comparing with the reference")
     different = _compare(graph, inputs, options) or bool(report.refused)
     if options.ratio is not None:
+        step(f"comparing {options.precision.value} with f32")
         different |= _compare_precision(graph, inputs, options, backend, options.ratio)
     if options.backend == "both":
+        step("comparing compiled kernels with numpy")
         plain = _open(options, Backend.NUMPY)
         plain.build()
         if options.against is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from engine import Array
 from service.codec.inflation import check_memory
 from service.codec.npy import MAX_HEADER, read_header, read_npy
-from service.config.limits import Limits, too_large
+from service.config.limits import RAISE_BODY_BYTES, Limits, too_large
 from service.decoding import Task, large_body_decoder
 from service.decoding.shared_file import room_for
 from service.errors import ServiceError
@@ -55,7 +55,14 @@ def read_npz(body: bytes, limits: Limits) -> dict[str, Array]:
             entries = archive.infolist()
             unpacked = sum(entry.file_size for entry in entries)
             if unpacked > limits.body_bytes:
-                raise too_large("body_too_large", "the unpacked npz", unpacked, limits.body_bytes, "bytes")
+                raise too_large(
+                    "body_too_large",
+                    "the unpacked npz",
+                    unpacked,
+                    limits.body_bytes,
+                    "bytes",
+                    RAISE_BODY_BYTES,
+                )
             packed = sum(entry.file_size for entry in entries if entry.compress_type != zipfile.ZIP_STORED)
             if packed <= LARGE_BYTES or large_body_decoder() is None:
                 return _read_entries(archive, limits)

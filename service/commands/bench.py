@@ -10,14 +10,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 from engine import Array, KuiperError, RuntimeGraph
 from service.commands.failure import CommandError, CommandUsageError
 from service.commands.opening import Model, Shapes, open_model, parse_shape, random_inputs
 from service.commands.output import Json, console, print_json, table
 from service.config.machine import this_machine
+from service.telemetry.status_line import status_line
 
 EXAMPLE = "kuiper bench models/digits --batch 1,8 --seconds 0.2"
 
@@ -107,13 +106,14 @@ def run(
     batches = _numbers("--batch", batch)
     graphs = {count: open_model(model, count) for count in dict.fromkeys(counts)}
     shapes = [parse_shape(text) for text in shape or ()]
-    contenders = [
-        contender
-        for count, graph in graphs.items()
-        for rows in batches
-        for contender in _contenders(graph, count, _inputs(graph, shapes, rows), onnx)
-    ]
-    _measure(contenders, seconds)
+    with status_line("compiling") as step:
+        contenders = [
+            contender
+            for count, graph in graphs.items()
+            for rows in batches
+            for contender in _contenders(graph, count, _inputs(graph, shapes, rows), onnx)
+        ]
+        _measure(contenders, seconds, step)
     results = [contender.result() for contender in contenders]
     if json:
         print_json([asdict(result) for result in results])
@@ -132,14 +132,10 @@ def _contenders(
     )
 
 
-def _measure(contenders: Sequence[_Contender], seconds: float) -> None:
-    errors = Console(stderr=True)
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task("measuring", total=_ROUNDS * len(contenders))
-        for _ in range(_ROUNDS):
-            for contender in contenders:
-                contender.measure(seconds / _ROUNDS)
-                progress.advance(task)
+def _measure(contenders: Sequence[_Contender], seconds: float, step: Callable[[str], None]) -> None:
+    for done, contender in enumerate(list(contenders) * _ROUNDS):
+        step(f"measuring, {done + 1} of {_ROUNDS * len(contenders)}")
+        contender.measure(seconds / _ROUNDS)
 
 
 def _inputs(graph: RuntimeGraph, shapes: list[tuple[int, ...]], rows: int) -> list[Array]:

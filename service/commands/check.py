@@ -16,6 +16,7 @@ from engine.check import CheckOptions, Report, check_model, describe_report
 from service.commands.failure import BAD, CommandError, CommandUsageError
 from service.commands.opening import Model, Shapes, Threads, find_model, parse_shape
 from service.commands.output import Json
+from service.telemetry.status_line import status_line
 
 EXAMPLE = "kuiper check models/digits"
 
@@ -105,31 +106,28 @@ def run(
         ratio=ratio,
     )
     try:
-        code = _check_as_json(options) if json else check_model(options, _print_report)
+        code = _check(options, as_json=json)
     except ValueError as error:
         raise CommandError(str(error)) from error
     if code:
         raise typer.Exit(code)
 
 
-def _check_as_json(options: CheckOptions) -> int:
-    """Check a model, and print one JSON document: its report, what comparisons found, and the exit code."""
+def _check(options: CheckOptions, *, as_json: bool) -> int:
+    """Check a model, and print its report and what comparisons found: as lines, or with the exit code as JSON."""
     reports: list[Report] = []
     comparison = io.StringIO()
     code = BAD
     try:
-        with redirect_stdout(comparison):
-            code = check_model(options, reports.append)
+        with status_line("reading the model", shows_log=False) as step, redirect_stdout(comparison):
+            code = check_model(options, reports.append, step)
     finally:
-        document = {
-            "exit_code": code,
-            "report": describe_report(reports[0]) if reports else None,
-            "comparison": comparison.getvalue().splitlines(),
-        }
-        print(json_module.dumps(document, indent=2))
+        found = comparison.getvalue().splitlines()
+        if as_json:
+            described = describe_report(reports[0]) if reports else None
+            document = {"exit_code": code, "report": described, "comparison": found}
+            print(json_module.dumps(document, indent=2))
+        else:
+            for line in (*(line for report in reports for line in report.lines()), *found):
+                print(line)
     return code
-
-
-def _print_report(report: Report) -> None:
-    for line in report.lines():
-        print(line)

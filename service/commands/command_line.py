@@ -4,21 +4,27 @@ Only the command in use is imported; the others are known by their sentence in `
 """
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from service.collection import without_collection
 from service.commands import COMMANDS
 from service.commands.failure import CommandUsageError
+from service.config.wording import problem_of
+from service.errors import did_you_mean
 from service.version import kuiper_version
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _NAME = "kuiper"
 _UsageError: Any = typer.BadParameter.__base__
 """All that can be wrong with arguments: a class of click's, of which newer releases of typer have a copy."""
+_UNKNOWN = re.compile(r"No such (command|option):? '?([^'\s]*)")
+"""What typer says of a name that it does not know, before names that are near."""
 _WORDS = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
 """Variables in which shells give the words that are to be completed."""
 
@@ -33,12 +39,26 @@ def run_typed(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments), prog_name=_NAME, standalone_mode=False)
     except _UsageError as error:
-        command = error.ctx.command_path if error.ctx is not None else _NAME
-        problem = " ".join(error.format_message().split()).rstrip(".")
-        raise CommandUsageError(f"{problem[:1].lower()}{problem[1:]}; see {command} --help") from error
+        command = " ".join(filter(None, (_NAME, _asked_for(arguments))))
+        raise CommandUsageError(f"{_problem_of(error)}; see {command} --help") from error
     except SystemExit as ended:  # shell completion
         code = ended.code
     return code if isinstance(code, int) else 0
+
+
+def _problem_of(error: Any) -> str:
+    """Return what is wrong with arguments, spelled as other errors are: what, the value, what is near."""
+    faults = error.__cause__.errors() if isinstance(error.__cause__, ValidationError) else []
+    if faults and error.param is not None:  # typer leaves out the value
+        problem, given = problem_of(faults[0]).rstrip("."), repr(faults[0]["input"])
+        got = "" if given in problem else f", got {given}"
+        return f"{max(error.param.opts, key=len)}: {problem[:1].lower()}{problem[1:]}{got}"
+    problem = " ".join(error.format_message().split()).rstrip(".")
+    unknown = _UNKNOWN.match(problem)
+    if unknown is None:
+        return f"{problem[:1].lower()}{problem[1:]}"
+    known = getattr(error, "possibilities", None) or COMMANDS
+    return f"there is no {unknown[1]} {unknown[2]}{did_you_mean(unknown[2], known)}"
 
 
 def make_app(name: str | None) -> typer.Typer:

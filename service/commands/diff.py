@@ -9,6 +9,7 @@ from service.commands.failure import BAD
 from service.commands.model_difference import PairDifference, compare_models
 from service.commands.opening import InputFile, Model, Shapes, open_model, run_inputs
 from service.commands.output import Json, console, print_json, table
+from service.telemetry.status_line import status_line
 
 EXAMPLE = "kuiper diff models/digits models/digits models/digits/samples/7.png"
 
@@ -34,9 +35,11 @@ def run(
 
     Operators are paired by name, the others by type. The exit code is 1 if anything differs by more than the tolerance.
     """
-    graphs = open_model(model), open_model(other)
-    inputs = run_inputs(graphs[0], file, shape)
-    pairs = compare_models(*graphs, inputs.arrays)
+    with status_line("reading the models") as step:
+        graphs = open_model(model), open_model(other)
+        inputs = run_inputs(graphs[0], file, shape)
+        step("comparing graphs, weights and results")
+        pairs = compare_models(*graphs, inputs.arrays)
     differing = [pair for pair in pairs if pair.differs(tolerance)]
     if json:
         print_json([asdict(pair) | {"differs": pair.differs(tolerance)} for pair in pairs])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from engine.compiler.memory.memory_guard import watch_memory
 from service.commands.command_line import run_typed
-from service.commands.failure import exit_code_of
+from service.commands.failure import error_text, exit_code_of
 from service.config.cgroups import memory_left, memory_limit
 
 
@@ -27,7 +27,7 @@ def run_command(arguments: Sequence[str]) -> int:
         code = exit_code_of(error)
         if code is None:
             raise
-        print(f"kuiper: {error}", file=sys.stderr)
+        print(f"kuiper: {error_text(error)}", file=sys.stderr)
         return code
 
 

@@ -14,6 +14,7 @@ from service.commands.failure import CommandError
 from service.commands.inference import Inference, read_input
 from service.commands.opening import Model
 from service.commands.output import Json, console, print_json
+from service.telemetry.status_line import show_status
 
 EXAMPLE = "kuiper explain models/digits models/digits/samples/3.png"
 _MOST_WORDS = 10
@@ -73,10 +74,11 @@ async def _explain(
         try:
             inputs = file.read_text("utf-8") if file.suffix.lower() == ".txt" else read_input(file)
             name = inference.name or (await client.models())[0]["name"]
+            show_status(f"running on changed inputs, to explain {file.name}")
             return await client.explain(
                 inputs, target=target, place=place, method=method.value if method else None, model=name
             )
-        except (ClientError, OSError, ValueError) as error:
+        except (ClientError, ValueError) as error:
             raise CommandError(f"{file}: {error}") from error
 
 

@@ -3,8 +3,9 @@
 import logging
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -18,12 +19,13 @@ from service.export import PRESETS, ExportError, InputSpec, export, parse_input
 from service.export.conversion import SECONDS
 from service.export.errors import WishError
 from service.export.opening import source_name
+from service.telemetry.status_line import status_line
 
 EXAMPLE = "kuiper export mynet.pt2 --preset imagenet"
 EXAMPLE_MARK = "export"
 """The guide on exporting runs such an example, which needs a model and the exporter."""
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
 _KILLED = 128
 
 
@@ -91,7 +93,7 @@ def run(
     This needs an extra: pip install -e '.[export]' in a checkout, or pip install 'kuiper-serve[export]'.
     """
     specs = [_spec(text) for text in input or ()]
-    with _ended_in_order(), _progress():
+    with _ended_in_order(), _steps_shown() as step:
         try:
             report = export(
                 source,
@@ -105,6 +107,7 @@ def run(
                 force=force,
                 seconds=time_limit,
                 tolerance=tolerance,
+                step=step,
             )
         except WishError as error:
             raise CommandUsageError(str(error)) from error
@@ -125,21 +128,20 @@ def _spec(text: str) -> InputSpec:
 
 
 @contextmanager
-def _progress() -> Iterator[None]:
-    """Print what is being done to standard error; warnings of the graph become notes of the report."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("… %(message)s"))
-    logger, engine = logging.getLogger("service.export"), logging.getLogger("engine")
-    levels = logger.level, engine.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+def _steps_shown() -> Iterator[Callable[[str], None]]:
+    """Yield what shows a step, or prints it where there is no terminal; the report has warnings of the graph."""
+    engine = logging.getLogger("engine")
+    level = engine.level
     engine.setLevel(logging.ERROR)
     try:
-        yield
+        with status_line("loading the source") as show:
+            yield show if sys.stderr.isatty() else _print_step
     finally:
-        logger.removeHandler(handler)
-        logger.setLevel(levels[0])
-        engine.setLevel(levels[1])
+        engine.setLevel(level)
+
+
+def _print_step(step: str) -> None:
+    print(f"… {step}", file=sys.stderr)
 
 
 class _Stopped(BaseException):
@@ -155,9 +157,15 @@ def _ended_in_order() -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         del frame
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)  # one more would end the removal
         raise _Stopped(number)
 
-    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    # nohup has a hang-up ignored
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, stop)
     try:
         yield
     except _Stopped as stopped:

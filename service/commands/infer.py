@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 from service.commands.failure import BAD
 from service.commands.inference import Inference, Outcome, expand_files
 from service.commands.inference_output import write_csv, write_json, write_json_lines, write_table
 from service.commands.opening import Model
+from service.telemetry.status_line import show_status
 
 EXAMPLE = "kuiper infer models/digits models/digits/samples"
 
@@ -67,13 +66,8 @@ def run(
 
 
 async def _infer(inference: Inference, files: Sequence[Path]) -> list[Outcome]:
-    errors = Console(stderr=True)
     outcomes = []
-    with Progress(
-        console=errors, transient=True, disable=not errors.is_terminal or len(files) < 2
-    ) as progress:
-        task = progress.add_task("", total=len(files))
-        async for outcome in inference.outcomes(files):
-            outcomes.append(outcome)
-            progress.update(task, advance=1, description=outcome.file.name)
+    async for outcome in inference.outcomes(files):
+        outcomes.append(outcome)
+        show_status(f"running, {len(outcomes)} of {len(files)} files done")
     return outcomes

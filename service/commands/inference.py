@@ -12,11 +12,11 @@ import httpx
 import numpy as np
 
 from engine import model_folders
-from engine.check import UNREADABLE
+from engine.check import UNREADABLE, array_problem
 from service.app import create_app
 from service.client import AsyncClient, ClientError, InferResponse
 from service.client.inputs import Inputs
-from service.commands.failure import CommandError
+from service.commands.failure import CommandError, error_text, url_hint
 from service.commands.opening import find_model
 from service.config.fitting import fit_to_memory
 from service.config.image_formats import KNOWN_FORMATS
@@ -25,6 +25,7 @@ from service.config.model_config import load_model_config
 from service.config.settings import Settings, load_settings
 from service.repository.model_loader import PIPELINE
 from service.telemetry.logging import configure_logging
+from service.telemetry.status_line import show_status
 
 _ARRAYS = (".npy", ".npz")
 _SUFFIXES = frozenset((*(f".{name}" for name in KNOWN_FORMATS), ".jpg", ".tif", *_ARRAYS))
@@ -66,7 +67,7 @@ def expand_files(names: Sequence[str]) -> list[Path]:
         if not matches:
             expected = ", ".join(sorted(_SUFFIXES))
             raise CommandError(
-                f"{name}: there is no such file, or none in it; expected files ending in {expected}"
+                f"{name}: there is no such file, or none in it; expected files ending in {expected}{url_hint(name)}"
             )
         found.update(dict.fromkeys(matches))
     return list(found)
@@ -126,8 +127,11 @@ class Inference:
         configure_logging("error", "text")
         app = create_app(self._settings)
         transport = httpx.ASGITransport(app)
-        async with app.router.lifespan_context(app), AsyncClient(_ADDRESS, transport=transport) as client:
-            yield client
+        try:
+            async with app.router.lifespan_context(app), AsyncClient(_ADDRESS, transport=transport) as client:
+                yield client
+        finally:
+            show_status("")
 
     async def _outcome(self, client: AsyncClient, file: Path) -> Outcome:
         response: InferResponse | None = None
@@ -136,7 +140,7 @@ class Inference:
             response = await client.predict(inputs, top_k=self._top_k, model=self.name)
             return Outcome(file, response, drawn=await self._draw(client, inputs, file))
         except (ClientError, CommandError, OSError, ValueError) as error:
-            return Outcome(file, response, str(error))
+            return Outcome(file, response, error_text(error))
 
     async def _draw(self, client: AsyncClient, inputs: Inputs, file: Path) -> Path | None:
         if self._drawn is None or not isinstance(inputs, bytes):
@@ -168,7 +172,7 @@ def read_input(file: Path) -> Inputs:
             loaded = np.load(opened, allow_pickle=False)
             return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
     except UNREADABLE as error:
-        raise CommandError(f"holds no arrays of numbers that can be read: {error}") from error
+        raise CommandError(array_problem(error)) from error
 
 
 def _free(path: Path) -> Path:

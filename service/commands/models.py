@@ -7,7 +7,7 @@ import typer
 
 import service.tasks  # registers the tasks, which have tables of their own in model.toml
 from engine import KuiperError, ModelFilesError, RuntimeGraph, find_files, model_folders, version_folders
-from service.client import Client, ClientError
+from service.client import Client, ClientError, ConnectionFailedError, Retries
 from service.commands.failure import BAD, CommandError
 from service.commands.opening import shape_text
 from service.commands.output import Json, add_rows, console, print_json, table
@@ -44,12 +44,12 @@ def run(
 
     Models are read, but neither compiled nor run: `kuiper check` does that.
     """
-    if folder is not None and folder.startswith(("http://", "https://")):
+    if folder is not None and folder.lower().startswith(("http://", "https://")):
         url = folder
     if url is not None:
         listed = _ask(url, None if key_file is None else _read_key(key_file))
     else:
-        root = folder_of(load_settings({}).models) if folder is None else Path(folder)
+        root = folder_of(load_settings({}).models) if folder is None else _existing(folder)
         listed = [_describe(name, path) for name, path in model_folders(root).items()]
     if json:
         print_json(listed)
@@ -57,6 +57,19 @@ def run(
         _print(listed)
     if any(model["reason"] for model in listed):
         raise typer.Exit(BAD)
+
+
+def _existing(folder: str) -> Path:
+    """Return a folder.
+
+    Raises:
+        CommandError: there is none of this name.
+    """
+    if Path(folder).is_dir():
+        return Path(folder)
+    store = f"; kuiper serve --models {folder} serves a store, and its address lists the models"
+    expected = "expected a folder of models, or the address of a server, as http://127.0.0.1:8000"
+    raise CommandError(f"there is no folder {folder}; {expected}{store if '://' in folder else ''}")
 
 
 def _read_key(file: Path) -> str:
@@ -79,8 +92,10 @@ def _ask(url: str, key: str | None) -> list[dict[str, Any]]:
         CommandError: it cannot be reached, or refuses.
     """
     try:
-        with Client(url, key=key) as client:
+        with Client(url, key=key, retries=Retries(0)) as client:
             return [client.model(model["name"]) for model in client.models()]
+    except ConnectionFailedError as error:
+        raise CommandError(f"{url}: {error}; expected the address of a running server") from error
     except ClientError as error:
         raise CommandError(f"{url}: {error}") from error
 

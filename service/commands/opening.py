@@ -10,11 +10,12 @@ import numpy as np
 import typer
 
 from engine import PNNX_COMPUTE, Array, InputError, RuntimeGraph, TensorSpec, files_at
-from engine.check import UNREADABLE, choose_shapes, load_inputs, trial_inputs
+from engine.check import UNREADABLE, array_problem, choose_shapes, load_inputs, trial_inputs
 from service.codec.conversion import convert
-from service.commands.failure import CommandError, CommandUsageError
+from service.commands.failure import CommandError, CommandUsageError, url_hint
 from service.config.settings import load_settings
 from service.config.store_url import folder_of
+from service.errors import did_you_mean
 from service.pictures import prepare_picture
 
 Model = Annotated[
@@ -56,13 +57,15 @@ def find_model(name: str) -> Path:
     path = Path(name)
     if _SOURCE.search(name) and not path.is_dir():
         raise CommandError(f"{name}: is the source of a model; export it first: kuiper export {name}")
-    if path.exists():
+    if path.is_dir() or (path.is_file() and path.suffix == ".param"):
         return path
     models = folder_of(load_settings({}).models)
     if len(path.parts) == 1 and (models / name).is_dir():
         return models / name
-    known = sorted(each.name for each in models.iterdir() if each.is_dir()) if models.is_dir() else []
+    folders = models.iterdir() if models.is_dir() else ()
+    known = sorted(each.name for each in folders if each.is_dir() and not each.name.startswith("."))
     there = f"; in {models} there are {', '.join(known)}" if known else ""
+    there += did_you_mean(path.name, known) + url_hint(name)
     raise CommandError(f"{name}: is not a model; expected its folder, its .param file or its name{there}")
 
 
@@ -127,7 +130,7 @@ def run_inputs(graph: RuntimeGraph, file: Path | None, shapes: Sequence[str] | N
         try:
             loaded = np.load(file, allow_pickle=False)
         except UNREADABLE as error:
-            raise CommandError(f"{file}: {error}; expected an .npy of numbers") from error
+            raise CommandError(f"{file}: {array_problem(error)}; expected an .npy of numbers") from error
         return RunInputs(_as_declared(graph, [loaded], file), str(file))
     return RunInputs([prepare_picture(file, graph.param_path.parent, graph.inputs)], str(file))
 

@@ -13,6 +13,7 @@ from service.commands.failure import CommandError
 from service.commands.opening import Model, Threads, find_model
 from service.commands.output import Json
 from service.pictures import PictureExamples
+from service.telemetry.status_line import status_line
 
 EXAMPLE = "kuiper quantize models/digits --data digits.npz"
 EXAMPLE_MARK = "none"
@@ -98,7 +99,8 @@ def run(
         threads=threads,
         json=json,
     )
-    try:
-        quantize_model(options, PictureExamples)
-    except ValueError as error:
-        raise CommandError(str(error)) from error
+    with status_line("reading the model", shows_log=False) as step:
+        try:
+            quantize_model(options, step, PictureExamples)
+        except ValueError as error:
+            raise CommandError(str(error)) from error

@@ -1,6 +1,6 @@
 """`kuiper trace MODEL FILE`: what every layer of a model does, in the terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +24,7 @@ from service.commands.opening import (
 )
 from service.commands.output import Json, bar, console, print_json, table
 from service.telemetry.chrome_trace import draw_layers
+from service.telemetry.status_line import status_line
 
 EXAMPLE = "kuiper trace models/digits models/digits/samples/7.png"
 
@@ -65,9 +66,10 @@ def run(
         graph = open_model(model, threads, "numpy")
         follow_run(graph, run_inputs(graph, file, shape), console())
         return
-    graphs = [open_model(name, threads) for name in ([model] if compare is None else [model, compare])]
-    inputs = run_inputs(graphs[0], file, shape)
-    traces = _median_traces(graphs, inputs, runs)
+    with status_line("compiling") as step:
+        graphs = [open_model(name, threads) for name in ([model] if compare is None else [model, compare])]
+        inputs = run_inputs(graphs[0], file, shape)
+        traces = _median_traces(graphs, inputs, runs, step)
     if chrome is not None:
         chrome.write_bytes(orjson.dumps(draw_layers(traces[0])))
     if why:
@@ -82,12 +84,15 @@ def run(
         _print_comparison(*short_names(model, compare), traces)
 
 
-def _median_traces(graphs: list[RuntimeGraph], inputs: RunInputs, runs: int) -> list[RunTrace]:
+def _median_traces(
+    graphs: list[RuntimeGraph], inputs: RunInputs, runs: int, step: Callable[[str], None]
+) -> list[RunTrace]:
     """Run graphs by turns; return of each the trace of the run whose time is the median."""
     for graph in graphs:
         graph.forward(inputs.arrays)  # compiles
     taken: list[list[RunTrace]] = [[] for _ in graphs]
-    for _ in range(runs):
+    for done in range(runs):
+        step(f"measuring, run {done + 1} of {runs}")
         for graph, traces in zip(graphs, taken, strict=True):
             trace = graph.run(inputs.arrays, trace=TraceLevel.ON).trace
             if trace is not None:

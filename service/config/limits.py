@@ -6,6 +6,9 @@ from math import prod
 
 from service.errors import ServiceError
 
+RAISE_BODY_BYTES = ": send less, or raise --max-body-bytes"
+"""Advice where a body is too large."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -31,7 +34,7 @@ class Limits:
     def check_body(self, size: int) -> None:
         """Raise 413 `body_too_large` if a body of `size` bytes is too large."""
         if size > self.body_bytes:
-            raise too_large("body_too_large", "the body", size, self.body_bytes, "bytes")
+            raise too_large("body_too_large", "the body", size, self.body_bytes, "bytes", RAISE_BODY_BYTES)
 
     def check_json(self, size: int) -> None:
         """Raise 413 `body_too_large` if JSON of `size` bytes is too large."""
@@ -71,7 +74,7 @@ class Limits:
             raise too_large("tensor_too_large", place, count, self.tensor_elements, "elements")
 
 
-def too_large(code: str, place: str, count: int, limit: int, unit: str) -> ServiceError:
-    """Return the error for something that exceeds a limit."""
-    message = f"{place} has {count} {unit}; the maximum is {limit}"
+def too_large(code: str, place: str, count: int, limit: int, unit: str, advice: str = "") -> ServiceError:
+    """Return the error for something that exceeds a limit, with what can be done, if anything."""
+    message = f"{place} has {count} {unit}; the maximum is {limit}{advice}"
     return ServiceError(413, code, message, {"limit": limit, "unit": unit})

@@ -100,7 +100,8 @@ from service.config.text_config import TextConfig, with_tokenizer
 from service.config.toml_table import TomlTable
 from service.config.traffic_config import ShadowConfig, TrafficConfig
 from service.config.version_policy import VersionPolicy
-from service.config.wording import problem_of
+from service.config.wording import nearest_of, problem_of
+from service.errors import did_you_mean
 
 FILE_NAME = "model.toml"
 _NESTED_TABLES: Mapping[tuple[int | str, ...], type[TomlTable]] = {
@@ -285,15 +286,18 @@ def _combined(path: Path, error: ValidationError) -> ModelConfigError:
     for item in error.errors(include_url=False):
         key = ".".join(str(part) for part in item["loc"])
         text = problem_of(item)
-        given = "" if isinstance(item["input"], dict) else f", got {item['input']!r}"
-        known = f"; known keys: {_keys(item['loc'])}" if item["type"] == "extra_forbidden" else given
-        problems.append((key, text + known))
+        if item["type"] == "extra_forbidden":
+            keys = _keys(item["loc"])
+            text += f"; known keys: {', '.join(keys)}{did_you_mean(str(item['loc'][-1]), keys)}"
+        elif not isinstance(item["input"], dict):
+            text += f", got {item['input']!r}{nearest_of(item)}"
+        problems.append((key, text))
     first, rest = problems[0], problems[1:]
     others = "".join(f"\n{path}, {key}: {text}" for key, text in rest)
     return ModelConfigError(path, first[0] or None, first[1] + others)
 
 
-def _keys(location: tuple[int | str, ...]) -> str:
+def _keys(location: tuple[int | str, ...]) -> list[str]:
     """Return the keys that are allowed at the place of an unknown one."""
     tables: dict[str, type[TomlTable]] = {
         "image": ImageConfig,
@@ -305,8 +309,8 @@ def _keys(location: tuple[int | str, ...]) -> str:
         "traffic": TrafficConfig,
     }
     if location[:2] in _NESTED_TABLES:
-        return ", ".join(_NESTED_TABLES[location[:2]].model_fields)
+        return list(_NESTED_TABLES[location[:2]].model_fields)
     if len(location) > 1 and location[0] in tables:
-        return ", ".join(tables[str(location[0])].model_fields)
+        return list(tables[str(location[0])].model_fields)
     plain = [name for name in ModelConfig.model_fields if name not in tables]
-    return ", ".join([*plain, *tables])
+    return [*plain, *tables]

@@ -23,7 +23,7 @@ from service.config.setting_file import SettingsError
 from service.config.setting_origin import origins_of
 from service.config.setting_sources import ENV_PREFIX, SourcedSettings, variables_of
 from service.config.store_url import ModelLocation, without_secrets
-from service.config.wording import problem_of
+from service.config.wording import nearest_of, problem_of
 
 COMMON: Final = (
     "models",
@@ -344,5 +344,5 @@ def _word(fault: Any) -> str:
     problem = problem[0].lower() + problem[1:]
     if _is_secret(name):
         return f"{name}: {problem}"
-    given = fault["input"]
-    return f"{name}: {problem}, got {(without_secrets(given) if isinstance(given, str) else given)!r}"
+    given = without_secrets(fault["input"]) if isinstance(fault["input"], str) else fault["input"]
+    return f"{name}: {problem}, got {given!r}{nearest_of(fault)}"

@@ -18,6 +18,7 @@ from service.export.report import ExportReport
 from service.export.source import Source
 from service.export.translation import Translated, Translation
 from service.export.wishes import Wishes, check_wishes
+from service.repository.load_progress import Step, go_on
 
 SECONDS = 600.0
 """How long the exporter may take, if nothing else is said."""
@@ -37,6 +38,7 @@ def export(
     force: bool = False,
     seconds: float = SECONDS,
     tolerance: float = 0.0,
+    step: Step = go_on,
 ) -> ExportReport:
     """Export a model, compare it with its source, and put it into a folder that a server serves.
 
@@ -55,6 +57,7 @@ def export(
         seconds: how long the exporter may take.
         tolerance: largest difference that is ignored, relative to the magnitude of its tensor; with one, tensors on the
             way to the outputs are not required to match.
+        step: called before each step.
 
     Returns:
         What was written, and how it compares.
@@ -71,7 +74,7 @@ def export(
     place = Path(folder) if folder is not None else Path("models") / source_name(source)
     check_place(place, force=force)
     with tempfile.TemporaryDirectory(prefix="kuiper-export-") as scratch, staged(place, force=force) as made:
-        done, remark = _exported(model, specs, Path(scratch), seconds, tolerance)
+        done, remark = _exported(model, specs, Path(scratch), seconds, tolerance, step)
         for path in (done.files.param, done.files.bin):
             shutil.copyfile(path, made / f"{place.name}.pnnx{path.suffix}")
         notes = describe(made, model, done.specs, done.outputs, wishes)
@@ -91,7 +94,7 @@ def export(
 
 
 def _exported(
-    source: Source, given: Sequence[InputSpec], scratch: Path, seconds: float, tolerance: float
+    source: Source, given: Sequence[InputSpec], scratch: Path, seconds: float, tolerance: float, step: Step
 ) -> tuple[Translated, str]:
     """Export a model; return what was made, and which dynamic dimensions had to become fixed, as a sentence.
 
@@ -101,7 +104,7 @@ def _exported(
     problem: ExportError | None = None
     for wanted in [specs] if given else less_dynamic(specs, source.known.max_length):
         try:
-            done = Translation(source, wanted, scratch, seconds, tolerance).run()
+            done = Translation(source, wanted, scratch, seconds, tolerance, step).run()
         except TimeLimitError:
             raise
         except ExportError as error:

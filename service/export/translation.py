@@ -1,7 +1,6 @@
 """From a source to a graph that computes the same: the exporter, repairs of what it gets wrong, and the comparison."""
 
 import itertools
-import logging
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,8 +20,7 @@ from service.export.repair import repair, restore
 from service.export.second_shape import dynamic_specs, further_inputs, is_dynamic, second_inputs
 from service.export.source import Source
 from service.export.trial import Trial
-
-_logger = logging.getLogger(__name__)
+from service.repository.load_progress import Step
 
 _SECOND_SHAPES = 3
 """Second shapes that are tried at most."""
@@ -83,6 +81,7 @@ class Translation:
         scratch: the folder in which the exporter works.
         seconds: how long the exporter may take.
         tolerance: largest difference that is ignored, relative to the magnitude of a tensor.
+        step: called before each step.
     """
 
     source: Source
@@ -90,6 +89,7 @@ class Translation:
     scratch: Path
     seconds: float
     tolerance: float
+    step: Step
 
     def run(self) -> Translated:
         """Export the model.
@@ -98,7 +98,7 @@ class Translation:
             ExportError: it does not run, cannot be exported, or what was exported differs.
         """
         shapes = [spec.shape for spec in self.specs]
-        _logger.info("running %s on %s", self.source.title, shapes_text(shapes))
+        self.step(f"running {self.source.title} on {shapes_text(shapes)}")
         trial = Trial(self.specs, shapes, self.source.run)
         first = trial.arrays(shapes)
         model = self.source.save(self.scratch, first)
@@ -112,7 +112,7 @@ class Translation:
                 raise
             except ExportError as error:
                 problem = problem or error
-                _logger.info("that differs: %s", textwrap.shorten(str(error), _MOST, placeholder=" …"))
+                self.step("that differs: " + textwrap.shorten(str(error), _MOST, placeholder=" …"))
         raise problem or ExportError(f"{self.source.title} cannot be exported")
 
     def _attempts(self, trial: Trial) -> Iterator[_Attempt]:
@@ -134,7 +134,7 @@ class Translation:
                 yield _Attempt(next(second_inputs(self.source, specs, trial)), fixes_sizes=True)
 
     def _exported(self, model: Path, first: Sequence[Array], attempt: _Attempt) -> Exported:
-        _logger.info("exporting with pnnx%s", "" if attempt.second is None else ", dynamic sizes")
+        self.step("exporting with pnnx" + ("" if attempt.second is None else ", dynamic sizes"))
         if attempt.is_merged and attempt.second is not None:
             files = self._merged(model, first, attempt.second)
         else:
@@ -188,7 +188,7 @@ class Translation:
         return graph, self._run(graph, reference)
 
     def _run(self, graph: RuntimeGraph, reference: Reference) -> Agreement:
-        _logger.info("comparing with %s on %s", self.source.runtime, shapes_text(reference.shapes))
+        self.step(f"comparing with {self.source.runtime} on {shapes_text(reference.shapes)}")
         try:
             return compare(graph, reference, self.tolerance)
         except KuiperError as error:

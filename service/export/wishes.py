@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.config.task_keys import reads_characters
+from service.errors import did_you_mean
 from service.export.errors import ExportError, WishError
 from service.export.preset import PRESETS, Preset
 from service.tasks import task_names
@@ -47,8 +48,10 @@ def check_wishes(wishes: Wishes) -> None:
         ExportError: there is no such tokenizer.
     """
     if wishes.preset is not None and wishes.preset not in PRESETS:
-        raise WishError(f"there is no preset {wishes.preset!r}; expected {', '.join(PRESETS)}")
+        near = did_you_mean(wishes.preset, PRESETS)
+        raise WishError(f"there is no preset {wishes.preset!r}; expected {', '.join(PRESETS)}{near}")
     if wishes.task is not None and wishes.task not in task_names():
-        raise WishError(f"there is no task {wishes.task!r}; expected {', '.join(task_names())}")
+        near = did_you_mean(wishes.task, task_names())
+        raise WishError(f"there is no task {wishes.task!r}; expected {', '.join(task_names())}{near}")
     if wishes.tokenizer is not None and not wishes.tokenizer.is_file():
         raise ExportError(f"there is no file {wishes.tokenizer}")

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from engine import InputError, LayerError
 from service.context import context_of
-from service.errors import ServiceError, engine_error, out_of_memory
+from service.errors import ServiceError, did_you_mean, engine_error, out_of_memory
 from service.http.paths import is_v2_path
 from service.services import services_of
 from service.v2.errors import as_v2
@@ -92,9 +92,11 @@ def _http_error(request: Request, error: HTTPException) -> ServiceError:
         code, message = "not_found", f"nothing is at {path[:200]!r}; /docs lists what there is"
         if path.strip("/").lower() in _OTHER_PROBES:
             message += "; the probes are GET /livez and GET /readyz"
+        else:
+            message += did_you_mean(path, (getattr(route, "path", "") for route in request.app.routes))
     elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        code, message = "method_not_allowed", f"{request.method} is not allowed on {path}"
-        details["allowed"] = sorted(headers.get("Allow", "").split(", "))
+        details["allowed"] = allowed = sorted(headers.get("Allow", "").split(", "))
+        code, message = "method_not_allowed", f"{request.method} is not allowed on {path}; use {allowed[0]}"
     return ServiceError(error.status_code, code, message, details, headers)
 
 

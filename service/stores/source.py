@@ -7,6 +7,7 @@ from service.config.settings import Settings
 from service.config.store_url import StoreUrl
 from service.repository.local_folder import LocalFolder
 from service.repository.model_source import ModelSource, SourceError
+from service.version import install_command
 
 _LIBRARIES = ("obstore", "huggingface_hub", "fsspec", "fcntl")
 _SETTLE_SECONDS = 1.0
@@ -36,7 +37,7 @@ def _open_store(url: StoreUrl, settings: Settings) -> ModelSource:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _LIBRARIES:
             raise
-        problem = f"{url.scheme}:// needs the extra kuiper-serve[cloud], which is not installed"
+        problem = f"{url.scheme}:// needs an extra that is not installed: {install_command('cloud')}"
         raise SettingsError(f"models: {problem}") from error
     except SourceError as error:
         raise SettingsError(f"models: {error}") from error

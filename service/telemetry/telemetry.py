@@ -13,6 +13,7 @@ from service.telemetry.metrics import Metrics, make_collectors
 from service.telemetry.recent_runs import RECENT_TRACES, RecentRuns
 from service.telemetry.request_log import RequestLog
 from service.telemetry.statistics import InferenceStatistics
+from service.version import install_command
 
 if TYPE_CHECKING:
     from service.telemetry.spans import OpenTelemetrySpans
@@ -81,5 +82,7 @@ def _make_spans(settings: Settings) -> "OpenTelemetrySpans":
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("opentelemetry"):
             raise
-        raise SettingsError("otel: needs the extra kuiper-serve[otel], which is not installed") from error
+        raise SettingsError(
+            f"otel: needs an extra that is not installed: {install_command('otel')}"
+        ) from error
     return make_spans(settings.otel == "layers")

@@ -70,7 +70,7 @@ def test_errors_name_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     model = add_model(tmp_path, "digit", DIGIT, DIGIT_CONFIG)
     bad = tmp_path / "bad.png"
     bad.write_bytes(b"no picture")
-    for file, problem in ((bad, "not an image"), (tmp_path / "none.png", "No such file")):
+    for file, problem in ((bad, "not an image"), (tmp_path / "none.png", "no such file")):
         assert run_command(["explain", str(model), str(file)]) == 1
         error = capsys.readouterr().err
         assert str(file) in error

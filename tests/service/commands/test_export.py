@@ -83,7 +83,7 @@ sys.exit(main(["export", "net.pt", "--input", "1,4", "--models", sys.argv[2]]))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_exporter_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     tools, temporary, pipe = tmp_path / "tools", tmp_path / "temporary", tmp_path / "alive"
     tools.mkdir()

@@ -1,4 +1,5 @@
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,10 +9,10 @@ import pytest
 from engine import Activation, InputError, RuntimeGraph, read_sidecar, sidecar_path
 from engine.backend import choose_backend, describe_processor
 from engine.calibration import QuantizeOptions, quantize_model
-from engine.calibration.progress import ProgressLine
 from engine.dtypes import Array
 from service.commands.dispatch import run_command
 from tests.engine.models import write_model
+from tests.service.terminal import CLEAR, Terminal
 
 LINES = """
 pnnx.Input in 0 1 x #x=(1,3,8,8)f32
@@ -233,19 +234,30 @@ def test_examples_that_are_partly_not_finite_are_warned_of(
     assert "warning: operand 'x' holds infinities or NaN in 2 of 4 examples" in capsys.readouterr().err
 
 
-def test_files_that_change_meanwhile_get_no_scales(
-    param: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_that_change_meanwhile_get_no_scales(param: Path, data: Path) -> None:
     """Scales of the weights before are none of those after."""
 
-    def show(line: ProgressLine, what: str, done: int, total: int) -> None:
-        if what == "layers alone" and done == total:
+    def step(text: str) -> None:
+        if text == "choosing layers":
             param.write_text(param.read_text() + "\n")
 
-    monkeypatch.setattr(ProgressLine, "show", show)
-    assert main([str(param), "--data", str(data)]) == 1
-    assert "was changed meanwhile; nothing is written" in capsys.readouterr().err
+    with pytest.raises(InputError, match="was changed meanwhile; nothing is written"):
+        quantize_model(QuantizeOptions(param, param.with_suffix(".bin"), data), step)
     assert not sidecar_path(param).exists()
+
+
+def test_a_terminal_shows_what_is_measured(
+    param: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    assert main([str(param), "--data", str(data)]) == 0
+    shown = terminal.getvalue().split(CLEAR)
+    assert shown[1:4] == ["reading the model", *(f"measuring ranges, example {n} of 12" for n in (1, 2))]
+    assert {"choosing scales", "measuring layer 2 of 3 in int8, two", "timing runs in each precision"} <= {
+        *shown
+    }
+    assert shown[-1] == ""
+    assert CLEAR not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("backend", ["numpy", "native"])
@@ -277,7 +289,7 @@ def test_models_without_such_layers_and_folders_of_pictures_are_refused(
     tmp_path: Path, param: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(InputError, match=r"is a folder; expected an \.npz"):
-        quantize_model(QuantizeOptions(param, param.with_suffix(".bin"), tmp_path))
+        quantize_model(QuantizeOptions(param, param.with_suffix(".bin"), tmp_path), lambda _: None)
     other = tmp_path / "other"
     other.mkdir()
     lines = """

@@ -95,7 +95,7 @@ def test_arrays_are_converted_as_a_server_does(
         (["PAIR", "--shape", "2"], 1, "1 shapes; expected one for each of 2 inputs"),
         (["PAIR", "FILE", "--shape", "2"], 2, "has shapes of its own"),
         (["PAIR", "FILE"], 1, "no array for input b"),
-        (["PAIR", "none.npy"], 1, "No such file"),
+        (["PAIR", "none.npy"], 1, "none.npy: no such file"),
         (["PAIR", "TORN"], 1, "expected an .npy of numbers"),
         (["PAIR", "VAST"], 1, "expected an .npy of numbers"),
         (["PAIR", "none.png"], 1, "has no [image] table"),

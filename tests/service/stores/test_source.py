@@ -52,7 +52,9 @@ def test_the_extra_is_named_where_it_is_missing(
     for name in ("object_store", "hugging_face"):
         monkeypatch.delitem(sys.modules, f"service.stores.{name}", raising=False)
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(SettingsError, match=r"models: \w+:// needs the extra kuiper-serve\[cloud\]"):
+    with pytest.raises(
+        SettingsError, match=r"models: \w+:// needs an extra .*: pip install -e \'\.\[cloud\]\'"
+    ):
         open_source(load_settings({"models": url}))
 
 

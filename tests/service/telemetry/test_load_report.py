@@ -37,7 +37,7 @@ def test_line_on_a_terminal_changes_in_place_and_goes_when_all_is_loaded(termina
     report.show(LoadState(2, 2, ()))
     logging.getLogger().warning("ready")
     line = "loading 0 of 2 models, compiling digits batch 8"
-    assert terminal.getvalue() == f"{CLEAR}{line}{CLEAR}hello\n{line}{CLEAR}ready\n"
+    assert terminal.getvalue() == f"{CLEAR}{line}{CLEAR}hello\n{CLEAR}{line}{CLEAR}ready\n"
 
 
 def test_line_is_never_wider_than_a_terminal(terminal: io.StringIO) -> None:

@@ -233,7 +233,7 @@ def without_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_opentelemetry")
 def test_asking_for_spans_without_the_extra_is_an_error_that_says_so() -> None:
-    with pytest.raises(SettingsError, match=r"otel: needs the extra kuiper-serve\[otel\]"):
+    with pytest.raises(SettingsError, match=r"otel: needs an extra .*: pip install -e \'\.\[otel\]\'"):
         make_telemetry(Settings(otel="on"))
     assert make_telemetry(Settings()).spans is None
 
