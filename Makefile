@@ -209,7 +209,7 @@ golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and th
 	$(BIN)/python -m tests.golden.make_digits
 
 figures: $(VENV)/test.installed ## Write what README and docs show of measurements, settings, metrics and the API; RECORD=1 asks a server anew
-	$(if $(RECORD),$(BIN)/python -m tests.docs.generated.answer)
+	$(if $(RECORD),$(BIN)/python -m tests.docs.generated.response)
 	$(BIN)/python -m tests.docs.generated
 
 $(VENV)/recipes.installed: $(VENV)/train.installed tests/recipes/requirements.txt

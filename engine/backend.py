@@ -45,12 +45,12 @@ def choose_backend(wanted: Backend | str | None = None) -> Backend:
         backend = Backend(text.lower())
     except ValueError as error:
         names = ", ".join(item.value for item in Backend)
-        raise BuildError(f"backend {text!r} is not known; expected one of {names}") from error
+        raise BuildError(f"backend {text!r} is unknown; expected one of {names}") from error
     if backend is Backend.NUMPY:
         return backend
     reason = _obstacle()
     if reason is not None and backend is Backend.NATIVE:
-        raise BuildError(f"the native backend cannot be had: {reason}")
+        raise BuildError(f"the native backend is not available: {reason}")
     return Backend.NATIVE if reason is None else Backend.NUMPY
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from engine import pnnx
 from engine.backend import Backend, choose_backend, entry_cache, make_executor
 from engine.binding.registry import LayerRegistry, registry
-from engine.compiler.memory.memory_guard import compilation_lock
 from engine.dtypes import Array
 from engine.errors import KuiperError, ParamError, StateError
 from engine.int8_choice import choose_quantization
@@ -306,17 +305,6 @@ class RuntimeGraph:
         """SHA-256 of all that determines the results, weights included, in hexadecimal; computed at each call."""
         self._need(GraphState.COMPLETE, "build()")
         return self._digest()
-
-    @property
-    def waits_for_nothing(self) -> bool:
-        """Whether runs with a cached program take no longer than their arithmetic.
-
-        False with custom layers, which may do anything, and if the process has a memory limit, as runs then wait for
-        the compiler.
-        """
-        found = (self._registry.find(operator.type) for operator in self.operators)
-        own = (layer is None or (layer.forward.__module__ or "").startswith("engine.") for layer in found)
-        return compilation_lock() is None and all(own)
 
     @property
     def operators(self) -> Sequence[RuntimeOperator]:

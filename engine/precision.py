@@ -33,7 +33,7 @@ def choose_precision(wanted: Precision | str) -> Precision:
         return Precision(wanted)
     except ValueError as error:
         names = ", ".join(item.value for item in Precision)
-        raise BuildError(f"precision: {wanted!r:.80} is not known; expected one of {names}") from error
+        raise BuildError(f"precision: {wanted!r:.80} is unknown; expected one of {names}") from error
 
 
 def checked_tolerance(tolerance: float) -> float:

@@ -8,14 +8,17 @@ decoding, the engine and the task, and prints what is right. Needs the extra `tr
 from __future__ import annotations
 
 import argparse
+import asyncio
 import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 from fonts import FOLDERS, MEASURED, find_fonts, glyph
+from ink import VISIBLE, draw_ink
 from PIL import Image, ImageFilter
 from sklearn.datasets import load_digits
 
@@ -24,9 +27,9 @@ sys.path[:0] = [str(HERE.parent), str(HERE / "digit-scenes")]
 
 from training.average_precision import iou  # noqa: E402
 from training.command import TRAIN_SHARE  # noqa: E402
-from training.ink import VISIBLE, draw_ink  # noqa: E402
 
 from service.codec import decode  # noqa: E402
+from service.commands.inference import Inference  # noqa: E402
 from service.config.limits import Limits  # noqa: E402
 from service.repository.version_loader import LoadOptions, load_version  # noqa: E402
 
@@ -233,10 +236,8 @@ class Shipped:
 
     def predict(self, picture: Image.Image, **parameters: Any) -> Any:
         """Return what a request with this picture is answered."""
-        buffer = io.BytesIO()
-        picture.save(buffer, "PNG", compress_level=1)
         model = self.model
-        decoded = decode(buffer.getvalue(), "image/png", model.graph.inputs, model.config, Limits())
+        decoded = decode(_png(picture), "image/png", model.graph.inputs, model.config, Limits())
         outputs = model.graph.forward(decoded.inputs)
         found = model.task.predict(outputs, [one.geometry for one in decoded.pictures], parameters)
         return None if found is None else found[0]
@@ -263,6 +264,37 @@ def scenes(source: Source, is_printed: bool, is_photographed: bool) -> Iterator[
         yield draw_scene(source, is_printed, is_photographed, rng)
 
 
+async def examine_reader(source: Source) -> None:
+    """Print precision and recall of digit-reader, and which part of what it finds it reads right."""
+    reader = Inference(str(HERE / "digit-reader"))
+    async with reader.client() as client:
+        for is_printed in (True, False):
+            for is_photographed in (False, True):
+                right = shown = total = located = 0
+                for scene in scenes(source, is_printed, is_photographed):
+                    response = await client.predict(_png(scene.picture), model=reader.name)
+                    found = [SimpleNamespace(**one) for one in response.predictions[0]]
+                    hits, boxes, near = _hits(found, scene)
+                    right, shown, located = right + hits, shown + boxes, located + near
+                    total += len(scene.boxes)
+                print(
+                    f"digit-reader, {_kind(is_printed, is_photographed)}: precision {right / max(1, shown):.3f} "
+                    f"({right} of {shown} boxes), recall {right / total:.3f} ({right} of {total} digits), "
+                    f"read {right / max(1, located):.3f} of those found",
+                    flush=True,
+                )
+
+
+def _kind(is_printed: bool, is_photographed: bool) -> str:
+    return f"{'printed' if is_printed else 'handwritten'}, {'photographed' if is_photographed else 'plain'}"
+
+
+def _png(picture: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG", compress_level=1)
+    return buffer.getvalue()
+
+
 def examine_scenes(source: Source) -> None:
     """Print precision and recall of digit-scenes, and the IoU of digit-masks."""
     detector, masker = Shipped("digit-scenes"), Shipped("digit-masks")
@@ -276,7 +308,7 @@ def examine_scenes(source: Source) -> None:
                 mask = np.asarray(masker.predict(scene.picture, mask="array")[0].mask) == 0
                 shared += int((mask & scene.strokes).sum())
                 union += int((mask | scene.strokes).sum())
-            name = f"{'printed' if is_printed else 'handwritten'}, {'photographed' if is_photographed else 'plain'}"
+            name = _kind(is_printed, is_photographed)
             print(
                 f"digit-scenes, {name}: precision {right / max(1, shown):.3f} ({right} of {shown} boxes), "
                 f"recall {right / total:.3f} ({right} of {total} digits), located {located / total:.3f}"
@@ -296,16 +328,18 @@ def main() -> None:
     """Draw, ask, and print one line for each model and kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fonts", type=Path, nargs="+", default=list(FOLDERS), metavar="FOLDER")
-    parser.add_argument("--only", choices=("digits", "scenes"))
+    parser.add_argument("--only", choices=("digits", "scenes", "reader"))
     options = parser.parse_args()
     data = load_digits()
     count = int(TRAIN_SHARE * len(data.images))
     families = find_fonts(MEASURED, options.fonts, LEAST_FAMILIES)
     source = Source(families, (data.images[count:] / 16).astype(np.float32), data.target[count:])
-    if options.only != "scenes":
+    if options.only in (None, "digits"):
         examine_digits(source)
-    if options.only != "digits":
+    if options.only in (None, "scenes"):
         examine_scenes(source)
+    if options.only in (None, "reader"):
+        asyncio.run(examine_reader(source))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 FOLDERS = (Path("/usr/share/fonts"), Path.home() / ".local/share/fonts")
+LEAST_TRAINED = 25  # families without which nothing is trained
+MOST_THICKER = 6  # pixels that the outline of a glyph, 120 pixels high, is moved outwards
 DRAWN = 160  # pixels of the size that glyphs are drawn in before they get their own
 
 TRAINED = {
@@ -93,8 +96,26 @@ def find_fonts(kinds: dict[str, tuple[str, ...]], folders: list[Path], least: in
     return present
 
 
+def draw_glyphs(folders: list[Path], count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Return printed digits to train on, 0 to 9 in turn, as `glyph` draws them: of each family equally many.
+
+    One in two has a thicker outline.
+
+    Raises:
+        SystemExit: too few fonts are there; the message names what to install.
+    """
+    bundled = Path(matplotlib.get_data_path()) / "fonts"
+    families = find_fonts(TRAINED, [*folders, bundled], LEAST_TRAINED)
+    drawn = []
+    for number in range(count):
+        family = families[rng.integers(len(families))]
+        thicker = int(rng.integers(MOST_THICKER + 1)) if rng.random() < 0.5 else 0
+        drawn.append(glyph(family[rng.integers(len(family))], number % 10, thicker))
+    return drawn
+
+
 def has_digits(font: Path) -> bool:
-    """Tell whether a font draws digits; some of DejaVu's leave them blank."""
+    """Return whether a font draws digits; some of DejaVu's leave them blank."""
     return ImageFont.truetype(str(font), 20).getmask("0").getbbox() is not None
 
 

@@ -13,17 +13,16 @@ from service.http.body_budget import BodyBudget
 from service.http.changes import ChangeMiddleware
 from service.http.cors import CorsMiddleware
 from service.http.error_handlers import install_error_handlers
-from service.http.guard import GuardMiddleware
+from service.http.guard import GuardMiddleware, OriginPolicy
 from service.http.head import HeadMiddleware
-from service.http.origins import OriginPolicy
 from service.http.paths import POLLED_PATHS
 from service.http.request_middleware import RequestMiddleware
 from service.inspection.traffic_of_server import make_traffic
 from service.lifecycle import Lifecycle
 from service.lifespan import lifespan
 from service.processes.slot import Slot
-from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
+from service.repository.preloader import Preloader
 from service.scheduling.scheduler import Scheduler
 from service.services import Listener, Services
 from service.stores.source import open_source
@@ -34,12 +33,12 @@ from service.version import kuiper_version
 _logger = logging.getLogger(__name__)
 
 
-def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | None = None) -> FastAPI:
+def create_app(settings: Settings, preloader: Preloader | None = None, slot: Slot | None = None) -> FastAPI:
     """Return the application; its models are loaded when it starts.
 
     Args:
         settings: all that can be set.
-        early: the load of its models, if that has begun already.
+        preloader: the load of its models, if that has begun already.
         slot: what it has inherited as one of several processes; None where there is one.
 
     Raises:
@@ -47,10 +46,10 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     """
     telemetry = make_telemetry(settings, None if slot is None else slot.number)
     scheduler = Scheduler(settings, telemetry.observers)
-    progress = LoadProgress(LoadReport().tell) if early is None else early.progress
-    source = open_source(settings) if early is None or early.source is None else early.source
+    progress = LoadProgress(LoadReport().show) if preloader is None else preloader.progress
+    source = open_source(settings) if preloader is None or preloader.source is None else preloader.source
     services = Services(
-        settings, Lifecycle(), scheduler, telemetry, progress=progress, early=early, source=source
+        settings, Lifecycle(), scheduler, telemetry, progress=progress, preloader=preloader, source=source
     )
     services.traffic = make_traffic(settings, scheduler)
     if slot is not None:

@@ -1,10 +1,10 @@
 """Errors of the service; clients see `{"error": "one sentence", "code": "machine_readable", "details": {…}}`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from engine import InputError, LayerError
+from engine import Array, InputError, LayerError, Port
 
 
 class ListenError(Exception):
@@ -65,13 +65,72 @@ def out_of_memory(message: str = "the server has too little memory for the reque
     return ServiceError(503, "out_of_memory", message, headers={"Retry-After": "1"})
 
 
-def engine_error(error: InputError | LayerError) -> ServiceError:
-    """Return the error to answer with when a model does not run on the arrays of a request."""
-    if isinstance(error, InputError):
-        return ServiceError(422, "input_mismatch", str(error))
+def queue_full(waiting: int, running: int, seconds: int, *, is_evicted: bool = False) -> ServiceError:
+    """Return the error of a request whose model has a full queue.
+
+    Args:
+        waiting: queued requests.
+        running: requests that workers have taken.
+        seconds: when to retry.
+        is_evicted: whether it was in the queue, for one of a client with fewer requests.
+    """
+    evicted = "; this one was evicted for a client with fewer" if is_evicted else ""
+    return ServiceError(
+        503,
+        "queue_full",
+        f"the queue is full ({waiting} requests waiting, {running} running{evicted}); retry in {seconds} s",
+        {"waiting": waiting, "running": running, "retry_after": seconds},
+        {"Retry-After": str(seconds)},
+    )
+
+
+def shutting_down() -> ServiceError:
+    """Return the error of a request that arrives while the server shuts down."""
+    headers = {"Connection": "close", "Retry-After": "1"}
+    return ServiceError(
+        503, "shutting_down", "the server is shutting down; retry on another one", headers=headers
+    )
+
+
+def timed_out(timeout: float) -> ServiceError:
+    """Return the error of a request that took longer than its timeout in seconds."""
+    return ServiceError(
+        504, "timeout", f"the request exceeded its timeout of {timeout:g} s", {"timeout": timeout}
+    )
+
+
+def engine_error(
+    error: InputError | LayerError, ports: Sequence[Port] = (), inputs: Mapping[str, Array] | None = None
+) -> ServiceError:
+    """Return the error to answer with when a model does not run on the arrays of a request.
+
+    Models may run on other shapes than they declare, so only a run shows. The error names the first input whose shape
+    is not the declared one: where inside the model it did not fit says little to those who sent it.
+
+    Args:
+        error: what the engine raised.
+        ports: the graph's inputs.
+        inputs: operand name -> array; None where the run had none yet.
+    """
     if isinstance(error.__cause__, MemoryError):
         return out_of_memory(str(error))
-    return ServiceError(422, "layer_failed", str(error))
+    code = "input_mismatch" if isinstance(error, InputError) else "layer_failed"
+    for port in ports:
+        array = (inputs or {}).get(port.operand)
+        if array is None or port.shape is None or _fits(array.shape, port.shape):
+            continue
+        shape = list(array.shape)
+        place = f"input {port.operator} has shape {shape}"
+        message = f"{place}, on which the model does not run; it declares {port}: {error}"
+        details = {"name": port.operator, "shape": shape, "expected": list(port.shape)}
+        return ServiceError(422, code, message, details)
+    return ServiceError(422, code, str(error))
+
+
+def _fits(shape: Sequence[int], declared: Sequence[int | None]) -> bool:
+    return len(shape) == len(declared) and all(
+        expected in (None, dim) for dim, expected in zip(shape, declared, strict=True)
+    )
 
 
 def without_frames(error: BaseException) -> None:

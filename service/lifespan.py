@@ -81,7 +81,7 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
     Raises:
         RepositoryError: a model is broken, or there is none; `Lifecycle.failure` holds it as well.
     """
-    settings, early = services.settings, services.early
+    settings, preloader = services.settings, services.preloader
 
     def retire(model: LoadedModel) -> None:
         services.scheduler.retire(model)
@@ -93,7 +93,7 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
                 settings,
                 retire,
                 services.progress,
-                None if early is None else early.entries,
+                None if preloader is None else preloader.entries,
                 services.source,
             )
         )
@@ -104,8 +104,8 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
             _logger.exception("models cannot be loaded")
         services.lifecycle.failure = str(error) or type(error).__name__
         raise
-    if early is not None:
-        early.let_go()
+    if preloader is not None:
+        preloader.release()
     if services.process is not None and code_folder_in_use() is None and settings.backend != "numpy":
         _logger.warning("compiled code and weights cannot be kept (KUIPER_CACHE): each process has its own")
     if services.lifecycle.phase is Phase.STARTING:

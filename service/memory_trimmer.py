@@ -96,7 +96,7 @@ class MemoryTrimmer:
 
 
 def resident_bytes() -> int | None:
-    """Return the resident bytes of this process; None where the system does not tell as Linux does."""
+    """Return the resident bytes of this process; None where the system does not say as Linux does."""
     return _resident_bytes() if _STATM.exists() else None
 
 

@@ -11,18 +11,18 @@ from starlette.requests import Request
 from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.settings import Settings
+from service.errors import ServiceError, shutting_down
 from service.graph.document_cache import DocumentCache
 from service.lifecycle import Lifecycle, Phase
-from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
 from service.repository.loaded_model import LoadedModel
 from service.repository.loading_threads import LoadingThreads
 from service.repository.model_source import ModelSource
+from service.repository.preloader import Preloader
 from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
 from service.scheduling.error_throttle import ErrorThrottle
 from service.scheduling.fair_executor import FairExecutor
-from service.scheduling.refusals import not_ready, shutting_down
 from service.scheduling.scheduler import Scheduler
 from service.scheduling.shared_results import SharedResults
 from service.stores.poller import Poller
@@ -67,7 +67,7 @@ class Services:
         loaded: its models; None until they are loaded.
         traffic: how the versions of its models share requests.
         progress: how far the loading of its models has come.
-        early: the load of its models, where that began before the application was made.
+        preloader: the load of its models, where that began before the application was made.
         source: what brings its models; None for the folder that the settings name.
         poller: looks for changes of its models, where the settings ask for that and they are loaded.
         loading_threads: the threads that models are loaded on, at the start and later.
@@ -93,7 +93,7 @@ class Services:
     loaded: ModelRepository | None = None
     traffic: Traffic = field(default_factory=Traffic)
     progress: LoadProgress = field(default_factory=LoadProgress)
-    early: EarlyLoad | None = None
+    preloader: Preloader | None = None
     source: ModelSource | None = None
     poller: Poller | None = None
     loading_threads: LoadingThreads = field(
@@ -124,7 +124,7 @@ class Services:
             ServiceError: 503 `not_ready` before they are loaded.
         """
         if self.loaded is None:
-            raise not_ready(self.shown_progress)
+            raise _not_ready(self.shown_progress)
         return self.loaded
 
     def choose_model(
@@ -170,7 +170,7 @@ class Services:
         if self.lifecycle.phase in (Phase.LEAVING, Phase.DRAINING):
             raise shutting_down()
         if self.lifecycle.phase is Phase.STARTING:
-            raise not_ready(self.shown_progress)
+            raise _not_ready(self.shown_progress)
 
     @property
     def shown_progress(self) -> LoadState:
@@ -197,3 +197,14 @@ def services_of(target: Request | Starlette) -> Services:
     if not isinstance(services, Services):
         raise TypeError(f"app.state.services is a {type(services).__name__}")
     return services
+
+
+def _not_ready(state: LoadState) -> ServiceError:
+    """Return the error of a request that comes before the models are loaded.
+
+    Args:
+        state: load progress.
+    """
+    details = {"loaded": state.loaded, "models": state.models, "steps": list(state.steps)}
+    message = f"the models are not loaded yet ({str(state) or 'the folder of models is being read'})"
+    return ServiceError(503, "not_ready", message, details, {"Retry-After": "1"})

@@ -17,7 +17,6 @@ from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.program import programs
 from service.config.machine import this_machine
-from tests.engine.compiler.background import wait_until_idle
 
 SLOW = {
     "tests/attack": "attacks last seconds, and most need a server of their own",
@@ -167,12 +166,6 @@ def no_text_is_compiled_twice(caches: Path) -> Iterator[None]:
 
     with patch.object(object_file, "compile_text", look_up_or_compile):
         yield
-
-
-@pytest.fixture
-def idle_compiler() -> None:
-    """Wait until nothing is compiled for an earlier test: that shortens the GIL switch interval meanwhile."""
-    wait_until_idle()
 
 
 class _Refusals(logging.Handler):

@@ -16,20 +16,20 @@ UNREADABLE = (ValueError, EOFError, BadZipFile, MemoryError, SyntaxError, TokenE
 
 
 def load_arrays(path: Path) -> dict[str, Array]:
-    """Load the arrays of an `.npz` by name.
+    """Load the arrays of an `.npz` by name, or that of an `.npy`, which is called in_0.
 
     Raises:
-        InputError: the file is no archive of arrays.
+        InputError: the file holds no arrays.
         OSError: it cannot be read.
     """
     try:
         with path.open("rb") as file:
             archive = np.load(file)
             if isinstance(archive, np.ndarray):
-                raise InputError(f"{path}: holds one array; expected an .npz of several")
+                return {"in_0": archive}
             return {name: archive[name] for name in archive.files}
     except UNREADABLE as error:
-        raise InputError(f"{path}: {error}; expected an .npz of arrays") from error
+        raise InputError(f"{path}: {error}; expected an .npy or .npz") from error
 
 
 def load_inputs(graph: RuntimeGraph, path: Path) -> list[Array] | dict[str, Array]:

@@ -130,7 +130,7 @@ def _step(node: ExpressionNode) -> _Step:
         return _Load(node)
     if isinstance(node, NumberNode | ConstantNode):
         return _Push(node.value)
-    raise TypeError(f"{type(node).__name__} is no node of an expression")
+    raise TypeError(f"{type(node).__name__} is not a node of an expression")
 
 
 class Expression:

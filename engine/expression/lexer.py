@@ -36,7 +36,7 @@ def tokenize(source: str) -> Iterator[Token]:
     """
     if len(source) > MAX_LENGTH:
         raise ExpressionError(
-            source, MAX_LENGTH, f"expression of {len(source)} characters; at most {MAX_LENGTH} are read"
+            source, MAX_LENGTH, f"expression of {len(source)} characters; the maximum is {MAX_LENGTH}"
         )
     position = _skip_space(source, 0)
     while position < len(source):

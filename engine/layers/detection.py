@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,36 +10,11 @@ import numpy as np
 from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels.activation import activate, sigmoid
-from engine.kernels.convolution import convolution_shape, convolve
+from engine.kernels.convolution import convolution_shape
+from engine.kernels.detection import POINTWISE, Stage, cells, decode
 from engine.spec import TensorSpec
 
 _CONSTANT = re.compile(r"pnnx_\d+")
-_POINTWISE: dict[str, Any] = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1)}
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What one feature map is decoded with.
-
-    Attributes:
-        weight: (anchors * values, channels, 1, 1) of the convolution.
-        bias: (anchors * values,).
-        stride: image pixels per cell.
-        offset: what the grid adds to a cell's column and row.
-        anchors: (anchors, 2) width and height in image pixels.
-    """
-
-    weight: Array
-    bias: Array | None
-    stride: float
-    offset: float
-    anchors: Array
-
-    @property
-    def values(self) -> int:
-        """Values per box: x, y, width, height, objectness and one per class."""
-        return int(self.weight.shape[0]) // len(self.anchors)
 
 
 def _prepare(**attributes: Array) -> dict[str, tuple[Stage, ...]]:
@@ -70,14 +44,9 @@ def _prepare(**attributes: Array) -> dict[str, tuple[Stage, ...]]:
     return {"stages": stages}
 
 
-def _cells(rows: int, columns: int) -> Array:
-    """Return the (rows, columns, 2) column and row of every cell."""
-    return np.stack(np.broadcast_arrays(np.arange(columns), np.arange(rows)[:, None]), axis=-1)
-
-
 def _counts_cells(array: Array) -> bool:
     """Return whether this is a grid (cell indices plus an offset within the cell), not a grid of anchors."""
-    offsets = array - _cells(*array.shape[2:4])
+    offsets = array - cells(*array.shape[2:4])
     return bool(np.all(offsets == offsets.flat[0]) and abs(offsets.flat[0]) <= 1)
 
 
@@ -101,7 +70,7 @@ def _infer_detect(*inputs: TensorSpec, **attributes: TensorSpec) -> TensorSpec:
         if spec.rank != 4 or spec.shape[0] != inputs[0].shape[0]:
             expected = f"({inputs[0].shape[0]}, channels, height, width)"
             raise ArgumentError(f"inputs.{stage}", f"has shape {spec.shape}", expected)
-        shape = convolution_shape(spec.shape, weights[stage].shape, **_POINTWISE)
+        shape = convolution_shape(spec.shape, weights[stage].shape, **POINTWISE)
         boxes += anchors * math.prod(shape[2:])
     return inputs[0].with_shape((inputs[0].shape[0], boxes, weights[0].shape[0] // anchors))
 
@@ -120,20 +89,5 @@ def detect(*inputs: Array, stages: tuple[Stage, ...]) -> Array:
 
     Per stage y = sigmoid(conv(x)), centre = (2y + grid) stride, size = (2y)² anchor; Ultralytics YOLOv5, release 6.
     """
-    decoded = [_decode(stage, array) for stage, array in zip(stages, inputs, strict=True)]
+    decoded = [decode(stage, array) for stage, array in zip(stages, inputs, strict=True)]
     return np.concatenate(decoded, axis=1)
-
-
-def _decode(stage: Stage, input: Array) -> Array:
-    batch, _, rows, columns = input.shape
-    head = convolve(input, stage.weight, stage.bias, **_POINTWISE)
-    maps = activate(sigmoid, head).reshape(batch, len(stage.anchors), stage.values, rows, columns)
-    boxes = maps.transpose(0, 1, 3, 4, 2).copy()
-    centre, size = boxes[..., :2], boxes[..., 2:4]
-    centre *= 2
-    centre += (_cells(rows, columns) + stage.offset).astype(boxes.dtype)
-    centre *= stage.stride
-    size *= 2
-    size *= size
-    size *= stage.anchors[:, None, None].astype(boxes.dtype)
-    return boxes.reshape(batch, -1, stage.values)

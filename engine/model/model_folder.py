@@ -151,7 +151,7 @@ def version_folders(folder: Path) -> dict[str, Path]:
     for path in found:
         if not _SOUND_VERSION.fullmatch(path.name):
             raise ModelFilesError(
-                f"{path.name!r} is no version; expected numbers from 1, up to 18 digits, without leading zeros"
+                f"{path.name!r} is not a version; expected numbers from 1, up to 18 digits, without leading zeros"
             )
     beside = _param_files(folder) + _bin_files(folder)
     if found and beside:
@@ -193,7 +193,7 @@ def _cure_of(path: Path) -> str:
     name = shown_name(path)
     if path.suffix in _CONVERTED:
         how = _CONVERTED[path.suffix].format(name=name, stem=name.removesuffix(path.suffix))
-        return f"; {name} is no PNNX model, pnnx makes one of it: {how}"
+        return f"; {name} is not a PNNX model, pnnx makes one of it: {how}"
     if path.stem.endswith(".ncnn") and path.suffix in (".param", ".bin"):
         return f"; {name} is for ncnn, pnnx writes .pnnx.param and .pnnx.bin beside it"
     return ""

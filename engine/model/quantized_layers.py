@@ -63,8 +63,8 @@ def integers_of_quantize(bound: BoundLayer, given: Mapping[str, Value]) -> Integ
     """
     arguments = dict(bound.arguments) | dict(given)
     zero_point = arguments["zero_point"]
-    is_told = isinstance(zero_point, int) and isinstance(arguments["scale"], int | float)
-    if not is_told or bound.operand_places.get("input") != 0:
+    is_shown = isinstance(zero_point, int) and isinstance(arguments["scale"], int | float)
+    if not is_shown or bound.operand_places.get("input") != 0:
         raise UnfitError
     try:
         dtype = quantized_dtype(arguments["dtype"], zero_point, arguments["output_dtype"])

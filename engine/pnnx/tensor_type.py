@@ -42,7 +42,7 @@ def parse_tensor_type(text: str) -> TensorType:
     """
     spelling = _SPELLING.fullmatch(text)
     if spelling is None:
-        raise ValueError(f"{shorten(text)} is no type; expected a shape and a type such as (1,3,?,224)f32")
+        raise ValueError(f"{shorten(text)} is not a type; expected a shape and a type such as (1,3,?,224)f32")
     inside, dtype = spelling.groups()
     if dtype not in ELEMENT_SIZES:
         raise ValueError(f"unknown type {shorten(dtype)}; expected one of {', '.join(ELEMENT_SIZES)}")

@@ -86,7 +86,7 @@ class Node:
         """Check that there are no keys but the known ones; returns these."""
         for key in self._value:
             if key not in known:
-                raise self.error(key, "is not known", f"one of {', '.join(known)}")
+                raise self.error(key, "is unknown", f"one of {', '.join(known)}")
         return known
 
     def each(self, make: "Callable[[Node, str], Item]") -> Mapping[str, Item]:

@@ -67,5 +67,5 @@ def _choose_activation(name: str, wanted: Activation | str) -> Activation:
         return Activation(wanted)
     except ValueError as error:
         names = ", ".join(item.value for item in Activation)
-        problem = f"quantization: activation {wanted!r:.80} of {name} is not known"
+        problem = f"quantization: activation {wanted!r:.80} of {name} is unknown"
         raise BuildError(f"{problem}; expected one of {names}") from error

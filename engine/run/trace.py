@@ -66,6 +66,20 @@ class OperandTrace(NamedTuple):
         return self if self.statistics is None else self._replace(statistics=None, backend=None)
 
 
+class Candidate(NamedTuple):
+    """A way to compute a layer that the compiler considered.
+
+    Attributes:
+        name: what it is called.
+        estimate_us: microseconds that the cost model expects of it, on one thread.
+        is_chosen: whether it was chosen.
+    """
+
+    name: str
+    estimate_us: float
+    is_chosen: bool
+
+
 class LayerTrace(NamedTuple):
     """One operator's part of a run.
 
@@ -86,6 +100,7 @@ class LayerTrace(NamedTuple):
         fused_into: the operator whose kernel did this one's work, in no time of its own; None for all others.
         precision: what the operands of its products were rounded to: `f32` (not at all), `bf16` or `int8`; `f32` for
             all other operators, and for the reference implementation.
+        candidates: the ways to compute its products that the compiler considered; empty where there was no choice.
     """
 
     index: int  # type: ignore[assignment]  # a field, which hides the method of tuples
@@ -102,6 +117,7 @@ class LayerTrace(NamedTuple):
     fused: tuple[str, ...] = ()
     fused_into: str | None = None
     precision: str = "f32"
+    candidates: tuple[Candidate, ...] = ()
 
 
 class RunTrace:

@@ -31,7 +31,7 @@ def choose_verify(wanted: Verify | str) -> Verify:
         return Verify(wanted)
     except ValueError as error:
         names = ", ".join(item.value for item in Verify)
-        raise BuildError(f"verify: {wanted!r} is not known; expected one of {names}") from error
+        raise BuildError(f"verify: {wanted!r} is unknown; expected one of {names}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 The scenes are those of digit-scenes beside it. Writes everything that stands beside this file but model.toml and the
 card: the exported graph, labels, samples and metrics.json. Needs the extra `train` (`pip install -e .[train]`).
 `--checkpoint FILE` goes on where an earlier run of the same settings was stopped. `--processes N` shares
-each batch among N processes. `--measure` trains nothing, and measures and exports what the checkpoint holds.
+each batch among N processes. Training goes on from the weights beside this file; `--fresh` begins with random ones.
+`--measure` trains nothing, and measures and exports what the checkpoint holds. Printed digits need fonts
+(models/fonts.py names them); `--fonts` says where they are.
 """
 
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "digit-scenes")]
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent), str(HERE.parent / "digit-scenes")]
 
 from masks import finish  # noqa: E402
 from training.batches import SceneBatches, strokes_of  # noqa: E402
@@ -31,7 +32,7 @@ from tests.golden.networks.unet import UNet  # noqa: E402
 SEED = 41
 SIDE = 320
 CHANNELS, DEPTH = 8, 4  # of the first level, which double four times
-SCHEDULE = Schedule(rate=4e-3, steps=1600, warm_up=50, averaged_over=150)
+SCHEDULE = Schedule(rate=2e-3, steps=4000, warm_up=100, averaged_over=200)
 SMALL_SHARE = (
     0.85  # of the steps, the first, on squares of half the side: a convolution learns there what it needs
 )
@@ -45,11 +46,9 @@ def make_network() -> UNet:
     return UNet(CHANNELS, 1, DEPTH)
 
 
-def train(progress: Progress, scans: np.ndarray, digits: np.ndarray) -> None:
+def train(progress: Progress, maker: SceneMaker) -> None:
     """Train to the end of the schedule."""
-    batches = SceneBatches(
-        SceneMaker(scans, digits), strokes_of, (SEED + progress.step, progress.rank), progress.processes
-    )
+    batches = SceneBatches(maker, strokes_of, (SEED + progress.step, progress.rank), progress.processes)
     network = progress.network.train().to(memory_format=torch.channels_last)
     network.mask = nn.Identity()  # the loss takes what the sigmoid would get
 
@@ -71,5 +70,4 @@ def mask_loss(scores: Tensor, wanted: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    finish_here = partial(finish, folder=HERE, side=SIDE)
-    run_training(__doc__, Training(make_network, SCHEDULE, train, finish_here))
+    run_training(__doc__, Training(make_network, SCHEDULE, train, finish, HERE, SIDE))

@@ -6,23 +6,27 @@ the training nor metrics.json uses their seeds. Needs the extra `train` for the 
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
-from training.average_precision import iou
-from training.batches import fit
-from training.command import TRAIN_SHARE
-from training.exam import questions
-from training.scene import SceneMaker
-
-from engine import RuntimeGraph
-from service.config.model_config import load_model_config
-from service.tasks import open_task
-from service.tasks.task import TaskModel
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+
+from training.average_precision import iou  # noqa: E402
+from training.batches import fit  # noqa: E402
+from training.command import TRAIN_SHARE  # noqa: E402
+from training.exam import questions  # noqa: E402
+from training.scene import SceneMaker  # noqa: E402
+
+from engine import RuntimeGraph  # noqa: E402
+from service.config.model_config import load_model_config  # noqa: E402
+from service.tasks import open_task  # noqa: E402
+from service.tasks.task import TaskModel  # noqa: E402
+
 SCENES, SEED, SIDE, OVERLAP = 30, 4711, 416, 0.5
 
 

@@ -3,14 +3,14 @@
 Writes everything that stands beside this file but model.toml and the card: the exported graph, labels, samples and
 metrics.json. Needs the extra `train` (`pip install -e .[train]`). `--checkpoint FILE` goes on where an earlier run of
 the same settings was stopped.
-`--processes N` shares each batch among N processes. `--measure` trains nothing, and measures and exports what the
-checkpoint holds.
+`--processes N` shares each batch among N processes. Training goes on from the weights beside this file; `--fresh`
+begins with random ones. `--measure` trains nothing, and measures and exports what the checkpoint holds. Printed digits
+need fonts (models/fonts.py names them); `--fonts` says where they are.
 """
 
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent)]
 
 from training.batches import SceneBatches, boxes_of  # noqa: E402
 from training.command import Training, run_training  # noqa: E402
@@ -33,8 +33,7 @@ SEED = 14
 SIDE = 416
 WIDTH, DEPTH = 0.14, 0.33  # multiples of YOLOv5's channels and repeats; its smallest published width is 0.25
 ANCHORS = ((11, 17, 16, 24, 24, 34), (34, 50, 50, 72, 72, 98), (95, 135, 125, 185, 170, 250))
-MOST_DIGITS = 28  # of a scene to train on: the more, the more there is to learn from one pass
-SCHEDULE = Schedule(rate=3e-3, steps=5050, warm_up=200, averaged_over=400)
+SCHEDULE = Schedule(rate=1.5e-3, steps=12000, warm_up=200, averaged_over=400)
 SMALL_SHARE = 0.75  # of the steps, the first, on smaller squares with larger digits
 SMALL = (12, 224, (0.085, 0.75))  # scenes of a batch, side, and heights of digits in parts of it
 LARGE = (4, SIDE, (0.05, 0.5))
@@ -51,9 +50,8 @@ def make_network() -> YoloV5:
     return network
 
 
-def train(progress: Progress, scans: np.ndarray, digits: np.ndarray) -> None:
+def train(progress: Progress, maker: SceneMaker) -> None:
     """Train to the end of the schedule."""
-    maker = SceneMaker(scans, digits, bent=True, most=MOST_DIGITS)
     batches = SceneBatches(maker, boxes_of, (SEED + progress.step, progress.rank), progress.processes)
     network = progress.network.train().to(memory_format=torch.channels_last)
 
@@ -68,5 +66,4 @@ def train(progress: Progress, scans: np.ndarray, digits: np.ndarray) -> None:
 
 
 if __name__ == "__main__":
-    finish_here = partial(finish, folder=HERE, side=SIDE)
-    run_training(__doc__, Training(make_network, SCHEDULE, train, finish_here))
+    run_training(__doc__, Training(make_network, SCHEDULE, train, finish, HERE, SIDE))

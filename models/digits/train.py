@@ -17,7 +17,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pnnx
 import torch
@@ -35,7 +34,8 @@ from training.shapes import EXAM
 HERE = Path(__file__).parent
 sys.path += [str(HERE.parent), str(HERE.parents[1])]
 
-from fonts import FOLDERS, TRAINED, find_fonts, glyph  # noqa: E402
+from fonts import FOLDERS, draw_glyphs  # noqa: E402
+from ink import draw_ink  # noqa: E402
 
 from tests.golden.make_digits import network as shipped_network  # noqa: E402
 
@@ -47,8 +47,8 @@ DRAWINGS_PER_BATCH = 64
 DRAWINGS = 4000
 PRINTED_PER_BATCH = 96
 PRINTED = 6000
-LEAST_FAMILIES = 25
-MOST_THICKER = 6  # pixels that the outline of a glyph, 120 pixels high, is moved outwards
+BENT_PER_BATCH = 96
+BENT = 8000
 PEAK_RATE = 3e-3
 RESUMED_RATE = 1.2e-3
 TRAIN_SHARE = 0.8
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--fonts", type=Path, nargs="+", default=list(FOLDERS), metavar="FOLDER")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
-    printed = printed_drawings([*options.fonts, Path(matplotlib.get_data_path()) / "fonts"])
+    printed = printed_drawings(options.fonts)
     data = load_digits()
     scans, digits = (data.images / 16).astype(np.float32), data.target
     held_out = np.arange(len(scans)) >= int(TRAIN_SHARE * len(scans))
@@ -137,7 +137,7 @@ class Course:
         self.averaged = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(AVERAGING), use_buffers=True)
         self.labels = torch.from_numpy(digits)
         self.generator = torch.Generator().manual_seed(seed)
-        drawings = torch.cat((practice_drawings(), printed))
+        drawings = torch.cat((practice_drawings(), printed, bent_drawings(scans, digits)))
         self.augment = Augmenter(torch.from_numpy(scans), drawings, self.generator)
 
     def run(self, epochs: int, rate: float, finish_share: float) -> None:
@@ -165,7 +165,8 @@ class Course:
     def _loss(self, chosen: torch.Tensor) -> torch.Tensor:
         pen = torch.randint(DRAWINGS, (DRAWINGS_PER_BATCH,), generator=self.generator)
         printed = DRAWINGS + torch.randint(PRINTED, (PRINTED_PER_BATCH,), generator=self.generator)
-        drawn = torch.cat((pen, printed))
+        bent = DRAWINGS + PRINTED + torch.randint(BENT, (BENT_PER_BATCH,), generator=self.generator)
+        drawn = torch.cat((pen, printed, bent))
         targets = torch.cat((self.labels[chosen], drawn % 10))
         scores = self.network.scores(self.augment(chosen, drawn))
         return functional.cross_entropy(scores, targets, label_smoothing=0.05)
@@ -180,15 +181,18 @@ def practice_drawings() -> torch.Tensor:
 
 def printed_drawings(folders: list[Path]) -> torch.Tensor:
     """Printed digits (n, 60, 60) of values 0 to 1, 0 to 9 in turn: of each family of fonts equally many."""
-    families = find_fonts(TRAINED, folders, LEAST_FAMILIES)
     rng = np.random.default_rng(SEED + 5)
-    ink = []
-    for number in range(PRINTED):
-        family = families[rng.integers(len(families))]
-        thicker = int(rng.integers(MOST_THICKER + 1)) if rng.random() < 0.5 else 0
-        drawn = glyph(family[rng.integers(len(family))], number % 10, thicker)
-        ink.append(printed_ink(drawn, FRAME, ZOOM * MARGIN / FRAME, rng))
-    return torch.from_numpy(np.stack(ink))
+    glyphs = draw_glyphs(folders, PRINTED, rng)
+    return torch.from_numpy(np.stack([printed_ink(one, FRAME, ZOOM * MARGIN / FRAME, rng) for one in glyphs]))
+
+
+def bent_drawings(scans: np.ndarray, digits: np.ndarray) -> torch.Tensor:
+    """Scans that are bent as if others had written them (n, 60, 60) of values 0 to 1, 0 to 9 in turn."""
+    rng = np.random.default_rng(SEED + 6)
+    places = [np.flatnonzero(digits == digit) for digit in range(10)]
+    chosen = (scans[rng.choice(places[number % 10])] for number in range(BENT))
+    drawn = (draw_ink(scan, 2 * FRAME, rng, bent=True) for scan in chosen)
+    return torch.from_numpy(np.stack([printed_ink(one, FRAME, ZOOM * MARGIN / FRAME, rng) for one in drawn]))
 
 
 def probabilities(network: DigitsNet, images: list[np.ndarray]) -> np.ndarray:

@@ -10,6 +10,7 @@ from service.api import (
     console,
     docs,
     embeddings,
+    explain,
     graph,
     health,
     index,
@@ -31,7 +32,7 @@ ROUTERS: list[APIRouter] = [
     module.router
     for module in (
         *(infer, health, predict, v2, docs, console, index, embeddings),
-        *(graph, inspection, compare, models, traffic, samples, quantization),
+        *(graph, inspection, compare, explain, models, traffic, samples, quantization),
         *(metrics, stats, traces, settings),
     )
 ]

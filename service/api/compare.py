@@ -12,13 +12,12 @@ from engine import RunStoppedError, StopSignal
 from service.codec import FORMATS
 from service.context import context_of
 from service.description.openapi import MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses
-from service.errors import ServiceError
+from service.errors import ServiceError, timed_out
 from service.http.body import read_body
 from service.inspection.comparison_request import read_comparison
 from service.inspection.comparison_schemas import ComparisonView
 from service.inspection.variant import Variant, build_variant
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.refusals import timed_out
 from service.services import Services, services_of
 
 _BODY = {

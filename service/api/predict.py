@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from service.api.inference import run_model
+from service.api.infer import run_model
 from service.description.openapi import error_responses
 from service.infer.predict import PredictExchange
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
-from service.api.inference import run_model
+from service.api.infer import run_model
 from service.config.override import parse_load_parameters
 from service.context import context_of
 from service.http.document import read_document
@@ -170,9 +170,8 @@ async def unload(request: Request, name: str) -> EmptyResponse:
     """Unload a model; queued requests are still processed."""
     services = services_of(request)
     repository = services.repository
-    member(
-        await _read_parameters(request), "unload_dependents", bool, "parameters."
-    )  # no model depends on another
+    # pipelines that run the model stay, and are refused until it is loaded again, whatever this says
+    member(await _read_parameters(request), "unload_dependents", bool, "parameters.")
     await services.loading_threads.run(lambda: repository.unload(name))
     return EmptyResponse()
 

@@ -1,6 +1,6 @@
 """A client of the server: numpy arrays and pictures in, numpy arrays and predictions out.
 
-    Client, AsyncClient             calls: infer, predict, detect, trace, graph, models, model
+    Client, AsyncClient             calls: infer, predict, detect, explain, trace, graph, models, model
     Retries                         how often and how long a call is tried again
     ClientError                     every error of a client
     ├── ConnectionFailedError       no server answers at the address
@@ -32,7 +32,7 @@ from service.client.errors import (
     ServerError,
     TooLargeError,
 )
-from service.client.responses import Box, Detection, InferResponse, Layer, Operand, Result, Trace
+from service.client.responses import Box, Detection, Explanation, InferResponse, Layer, Operand, Result, Trace
 from service.client.retries import Retries
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "ConnectionFailedError",
     "DeadlineError",
     "Detection",
+    "Explanation",
     "InferResponse",
     "InvalidInputError",
     "Layer",

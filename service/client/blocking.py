@@ -12,7 +12,7 @@ from service.client import calls
 from service.client.calls import Call, CallOptions
 from service.client.input_names import InputNames
 from service.client.inputs import Arrays, Inputs, sort_inputs
-from service.client.responses import Detection, InferResponse, Result, Trace
+from service.client.responses import Detection, Explanation, InferResponse, Result, Trace
 from service.client.retries import Attempts, Retries, rest_of
 from service.client.transport import (
     Received,
@@ -100,6 +100,27 @@ class Client:
             **options: model, version and deadline.
         """
         return self._call(calls.render_call(picture, options), options.get("deadline"))
+
+    def explain(
+        self,
+        inputs: Inputs | str,
+        *,
+        target: str | int | None = None,
+        place: int = 0,
+        method: Literal["occlusion", "score-cam", "words"] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Explanation:
+        """Return which parts of a picture, or which words of a text, a prediction depends on.
+
+        Args:
+            inputs: one picture, one array of its form, or a text.
+            target: label or number of the class to explain; by default that of the most probable prediction.
+            place: place of the prediction among those of the target, 0 for the most probable one.
+            method: by default occlusion for a picture, and leaving out words for a text.
+            **options: model, which is required, version and deadline.
+        """
+        call = calls.explain_call(inputs, options, target, place, method)
+        return self._call(call, options.get("deadline"))
 
     def trace(self, inputs: Inputs, *, statistics: bool = False, **options: Unpack[CallOptions]) -> Trace:
         """Run a model and return what every layer did.

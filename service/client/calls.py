@@ -15,10 +15,12 @@ from service.client.errors import ResponseError
 from service.client.inputs import Array, Arrays, Inputs, Pictures, npy, npz, sort_inputs
 from service.client.responses import (
     Detection,
+    Explanation,
     InferResponse,
     Result,
     Trace,
     read_detections,
+    read_explanation,
     read_response,
     read_trace,
 )
@@ -26,6 +28,7 @@ from service.client.responses import (
 T = TypeVar("T")
 
 _NPZ = "application/x-npz"
+_JSON = "application/json"
 _CAPTURED = "captured/"
 
 
@@ -73,9 +76,9 @@ class Response:
         try:
             value = orjson.loads(self.content)
         except ValueError as error:
-            raise ResponseError(f"the response is no JSON: {self.content[:80]!r}") from error
+            raise ResponseError(f"the response is not JSON: {self.content[:80]!r}") from error
         if not isinstance(value, dict):
-            raise ResponseError(f"the response is no JSON object: {self.content[:80]!r}")
+            raise ResponseError(f"the response is not a JSON object: {self.content[:80]!r}")
         return value
 
     def field(self, name: str) -> Any:
@@ -100,7 +103,7 @@ class Response:
                 arrays: dict[str, Any] = dict(file)
             return orjson.loads(arrays.pop("meta")), arrays
         except (ValueError, OSError, EOFError, KeyError, BadZipFile) as error:
-            raise ResponseError(f"the response is none of /infer: {error!r}") from error
+            raise ResponseError(f"the response is not one of /infer: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +191,25 @@ def render_call(picture: Inputs, options: CallOptions) -> Call[bytes]:
     return _infer(sort_inputs(picture), options, query, lambda response: response.content, "image/png")
 
 
+def explain_call(
+    inputs: Inputs | str, options: CallOptions, target: str | int | None, place: int, method: str | None
+) -> Call[Explanation]:
+    """Return the call for why a prediction is what it is."""
+    if options.get("model") is None:
+        raise TypeError("model: is missing; expected the name of the model that is to explain itself")
+    chosen = {"target": target, "place": place or None, "method": method}
+    query = {name: str(value) for name, value in chosen.items() if value is not None}
+    path = f"/models/{_quoted(options.get('model'))}:explain"
+
+    def read(response: Response) -> Explanation:
+        return read_explanation(response.mapping())
+
+    if isinstance(inputs, str):
+        headers = {"accept": _JSON, "content-type": _JSON}
+        return Call("POST", path, lambda _: Parts(query, headers, orjson.dumps({"text": inputs})), read)
+    return _infer(sort_inputs(inputs), options, query, read, _JSON, path)
+
+
 def trace_call(inputs: Inputs, options: CallOptions, statistics: bool) -> Call[Trace]:
     """Return the call for a trace."""
     query = {"trace": "stats" if statistics else "on"}
@@ -263,6 +285,7 @@ def _infer(
     query: Mapping[str, str | int],
     read: Callable[[Response], T],
     accept: str = _NPZ,
+    path: str = "/infer",
 ) -> Call[T]:
     check_options(options)
     chosen = {name: options.get(name) for name in ("model", "version")}
@@ -275,7 +298,7 @@ def _infer(
         timeout = {} if remaining is None else {"timeout": f"{max(remaining, 1e-6):.6f}"}
         return Parts({**asked, **timeout}, headers, content, pictures)
 
-    return Call("POST", "/infer", prepare, read)
+    return Call("POST", path, prepare, read)
 
 
 def _encoded(inputs: Arrays) -> tuple[str, bytes]:

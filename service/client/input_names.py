@@ -18,7 +18,7 @@ class InputNames:
         self._known: dict[_Key, tuple[str, ...]] = {}
 
     def suffices(self, inputs: Arrays, options: CallOptions, capture: Sequence[str]) -> bool:
-        """Tell whether arrays can travel as binary tensors: to a named model, in dtypes that the protocol has.
+        """Return whether arrays can travel as binary tensors: to a named model, in dtypes that the protocol has.
 
         Several arrays without names do not: a model that was replaced meanwhile may have its inputs in another order,
         which the server knows and this does not.

@@ -41,7 +41,7 @@ class Pictures:
 
 
 def sort_inputs(inputs: Inputs) -> Arrays | Pictures:
-    """Tell arrays from pictures.
+    """Distinguish arrays from pictures.
 
     Raises:
         TypeError: they are neither, or a mixture, or none.

@@ -1,8 +1,11 @@
 """What calls give."""
 
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from service.client.errors import ResponseError
 from service.client.inputs import Array
@@ -79,6 +82,51 @@ class Detection:
     probability: float
     box: Box
     fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a prediction is what it is.
+
+    Attributes:
+        method: `occlusion`, `score-cam` or `words`.
+        target: the prediction, with the fields of the model's task.
+        runs: inputs that the model was run on.
+        heatmap: (rows, columns) over the region: by how much the score falls without each part; of Score-CAM, from 0
+            to 1. None for a text.
+        region: part of the picture that the heatmap covers, in pixels of the picture; None for a text.
+        overlay: the picture as PNG with the heatmap laid over it; None where there was no picture.
+        words: the words of a text, each with `text`, `start`, `end` and `importance`.
+    """
+
+    method: str
+    target: Mapping[str, Any]
+    runs: int
+    heatmap: Array | None
+    region: Box | None
+    overlay: bytes | None
+    words: list[dict[str, Any]]
+
+
+def read_explanation(fields: Mapping[str, Any]) -> Explanation:
+    """Return what a response of `:explain` says.
+
+    Raises:
+        ResponseError: it is none.
+    """
+    try:
+        heatmap, region, overlay = fields["heatmap"], fields["region"], fields["overlay"]
+        return Explanation(
+            fields["method"],
+            fields["target"],
+            fields["runs"],
+            None if heatmap is None else np.array(heatmap, np.float64),
+            None if region is None else Box(*region),
+            None if overlay is None else b64decode(overlay),
+            fields["words"] or [],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResponseError(f"the response is not one of :explain: {error!r}") from error
 
 
 class Operand(NamedTuple):
@@ -228,4 +276,4 @@ def _operand(operand: Mapping[str, Any]) -> Operand:
 
 
 def _unlike(path: str, error: Exception) -> ResponseError:
-    return ResponseError(f"the response is none of {path}: {error!r}")
+    return ResponseError(f"the response is not one of {path}: {error!r}")

@@ -33,7 +33,7 @@ _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 
 
 def has_datatype(array: _Array) -> bool:
-    """Tell whether the protocol has a datatype for an array: it has none for complex numbers."""
+    """Return whether the protocol has a datatype for an array: it has none for complex numbers."""
     return array.dtype.newbyteorder("=") in _NAMES
 
 
@@ -78,7 +78,7 @@ def decode(body: bytes, header_length: str | None) -> dict[str, _Array]:
             arrays[output["name"]] = _array(output, memoryview(body)[position : position + size])
             position += size
     except (ValueError, KeyError, TypeError) as error:
-        raise ResponseError(f"the response is none of the Open Inference Protocol: {error!r}") from error
+        raise ResponseError(f"the response is not one of the Open Inference Protocol: {error!r}") from error
     return arrays
 
 

@@ -82,7 +82,9 @@ def fit(port: Port, array: Array) -> Array:
         message = f"{place} has shape {array.shape}, {array.ndim} dimensions; expected {len(port.shape)}, like {port}"
         details = {"name": port.operator, "shape": list(array.shape), "expected": list(port.shape)}
         raise ServiceError(422, "wrong_rank", message, details)
-    return array if port.dtype is None else convert(array, PNNX_COMPUTE[port.dtype], place)
+    if port.dtype is None or array.dtype == PNNX_COMPUTE[port.dtype]:
+        return array
+    return convert(array, PNNX_COMPUTE[port.dtype], place)
 
 
 def pair_up(ports: Sequence[Port], arrays: dict[str, Array]) -> list[tuple[Port, Array]]:

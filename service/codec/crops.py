@@ -7,22 +7,25 @@ from service.codec.decoded import Picture
 from service.config.image_config import ImageConfig
 from service.config.limits import Limits
 from service.errors import ServiceError
+from service.images.encoded_image import EncodedImage
 from service.images.preparation import ImageInput, find_image_input, prepare, widen
-from service.images.whole import Box, cut_boxes, whole_picture
+from service.images.whole import cut_parts, whole_picture
 
 
 def crop_input(
-    pictures: Sequence[tuple[Picture, Sequence[Box]]],
+    pictures: Sequence[tuple[Picture, Sequence[Array]]],
+    rotations: Sequence[int],
     margin: float,
     port: Port,
     config: ImageConfig,
     source: ImageConfig,
     limits: Limits,
 ) -> Array:
-    """Cut boxes out of pictures, and prepare all of them as one batch.
+    """Cut parts out of pictures, and prepare all of them as one batch.
 
     Args:
-        pictures: each picture with its boxes; there is one box at least.
+        pictures: each picture with its parts, as `cut_parts` takes them; there is one part at least.
+        rotations: for each part of all pictures by how many degrees its content is rotated clockwise.
         margin: part of a box's width and height that is added on each side.
         port: the graph's input.
         config: how its model prepares pictures.
@@ -36,14 +39,14 @@ def crop_input(
     target = find_image_input(config, port)
     if not isinstance(target, ImageInput):
         raise ServiceError(422, "not_an_image_model", target, {"name": port.operator})
-    crops = []
-    for picture, boxes in pictures:
-        if boxes:
+    crops: list[EncodedImage] = []
+    for picture, parts in pictures:
+        if parts:
             width, height = size = _decoded_size(picture, limits)
             pixels = whole_picture(picture.data, source, size, limits)
-            across, down = width / picture.geometry.width, height / picture.geometry.height
-            scaled = [(box[0] * across, box[1] * down, box[2] * across, box[3] * down) for box in boxes]
-            crops += cut_boxes(pixels, scaled, margin)
+            scale = width / picture.geometry.width, height / picture.geometry.height
+            scaled = [part * scale for part in parts]
+            crops += cut_parts(pixels, scaled, margin, rotations[len(crops) :][: len(parts)])
     wide = widen(target, crops)
     limits.check_shape((len(crops), config.channels, wide.height, wide.width), f"input {port.operator}")
     return prepare(crops, config, wide).array

@@ -35,9 +35,11 @@ class Decoded:
         options: the options that the body contains.
         pictures: the pictures that inputs were made of, those of an input one after the other.
         spans: for each row where the tokens of its text lie, if the inputs were made of texts.
+        texts: these texts.
     """
 
     inputs: dict[str, Array]
     options: Options = field(default_factory=Options)
     pictures: tuple[Picture, ...] = ()
     spans: tuple[TextSpan, ...] = ()
+    texts: tuple[str, ...] = ()

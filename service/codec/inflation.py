@@ -13,4 +13,4 @@ def check_memory(error: zlib.error) -> None:
         MemoryError: it is not: zlib got no memory for its window.
     """
     if str(error).startswith(_MEMORY_ERROR):
-        raise MemoryError("there is no memory to unpack the body") from error
+        raise MemoryError("not enough memory to decompress the body") from error

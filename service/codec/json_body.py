@@ -216,7 +216,7 @@ def check_keys(document: dict[str, Any], known: Sequence[str], place: str) -> No
     for key, value in document.items():
         if key not in known:
             hint = f"; {URL_ADVICE}" if is_url(value) else did_you_mean(key, known)
-            message = f"{place} has {key[:40]!r}, which is not known; known are {', '.join(known)}{hint}"
+            message = f"{place} has {key[:40]!r}, which is unknown; known are {', '.join(known)}{hint}"
             raise ServiceError(422, "unknown_field", message, {"field": key[:40], "known": list(known)})
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import orjson
 
 from engine import Array
-from service.codec.json_array import NOT_FINITE
 from service.codec.json_numbers import Numbers, flatten
+from service.codec.json_text import NOT_FINITE
 from service.config.limits import Limits, too_large
 from service.decoding import Decoder, Task, large_body_decoder
 from service.decoding.shared_file import room_for

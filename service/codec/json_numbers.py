@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine import Array
-from service.codec.json_array import NOT_FINITE
+from service.codec.json_text import NOT_FINITE
 
 MAX_RANK = 32
 NAME = "name"

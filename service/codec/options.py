@@ -80,7 +80,7 @@ def parse_options(
         if name not in NAMES and name not in own:
             known = option_names(parameters)
             hint = f"; {URL_ADVICE}" if is_url(value) else did_you_mean(name, [*known, *others])
-            raise _invalid(name, "is not known", f"one of {', '.join(known)}{hint}")
+            raise _invalid(name, "is unknown", f"one of {', '.join(known)}{hint}")
     given = {name: value for name, value in values.items() if name in own}
     if "top_k" in values:
         top_k = _top_k(values["top_k"])

@@ -62,14 +62,14 @@ def negotiate(accept: str | None, others: Sequence[str] = ()) -> str:
     Raises:
         ServiceError: 406 `not_acceptable`.
     """
-    if accept is None or not accept.strip():
+    if accept is None or accept.strip() in ("", "*/*"):
         return next(iter(RESPONSE_FORMATS))
     ranges = [_parse(item) for item in accept.lower().split(",")]
     offered = [*RESPONSE_FORMATS, *others]
     best = max(offered, key=lambda media_type: _quality(media_type, ranges))
     if _quality(best, ranges) > 0:
         return best
-    message = f"no response fits Accept: {accept[:200]}; responses are {' or '.join(offered)}"
+    message = f"no response format matches Accept: {accept[:200]}; responses are {' or '.join(offered)}"
     raise ServiceError(406, "not_acceptable", message, {"accept": accept[:200], "offered": offered})
 
 

@@ -1,7 +1,7 @@
-"""The response to `/infer`, before it becomes bytes."""
+"""The response to `/infer`, before it becomes bytes; and any response as bytes that are ready to be sent."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
 
@@ -9,9 +9,11 @@ import numpy as np
 
 from engine import LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics, Value, pnnx_name
 from service.codec.decoded import Picture
-from service.codec.json_array import json_number
+from service.codec.json_text import json_number
 from service.tasks import Prediction
 
+BytesLike = bytes | bytearray | memoryview
+"""Contiguous bytes; each item of a memoryview is one byte."""
 ResponseDocument = dict[str, Any]
 """`model`, `version`, `request_id`, `outputs` and `timing`, and what there is of `predictions`, `warnings`, `images`,
 `captured` and `trace`.
@@ -31,6 +33,31 @@ class Timing:
     queue_ms: float
     forward_ms: float
     is_observed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedResponse:
+    """An encoded response.
+
+    Attributes:
+        pieces: the bytes of its body; arrays among them are sent from where they lie, without a copy.
+        media_type: its `Content-Type`.
+        headers: its other headers.
+    """
+
+    pieces: Sequence[BytesLike]
+    media_type: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        """Number of bytes of its body."""
+        return sum(map(len, self.pieces))
+
+    @property
+    def body(self) -> bytes:
+        """Its body, in one piece."""
+        return b"".join(self.pieces)
 
 
 def build_response(

@@ -44,7 +44,7 @@ def codec_of(charset: str | None) -> str:
     name = charset or "utf-8"
     codec = _CHARSETS.get(name.lower())
     if codec is None:
-        message = f"charset {name[:40]!r} is not taken; send UTF-8"
+        message = f"charset {name[:40]!r} is not supported; use UTF-8"
         raise ServiceError(415, "unsupported_charset", message, {"accepted": list(_CHARSETS)})
     return codec
 

@@ -73,7 +73,7 @@ def bind_texts(
         for port, kind in zip(ports, kinds, strict=True)
     ]
     spans = tuple(TextSpan(min(len(item.ids), length)) for item in tokens)
-    return Decoded(bind(ports, pairs), options or Options(), spans=spans)
+    return Decoded(bind(ports, pairs), options or Options(), spans=spans, texts=tuple(texts))
 
 
 def input_kinds(config: TextConfig, ports: Sequence[Port]) -> tuple[TextInput, ...]:

@@ -7,6 +7,7 @@ runs. `COMMANDS` lists the commands, so that only the one in use is imported.
 COMMANDS = {
     "serve": "Serve the models of a directory.",
     "infer": "Run a model on files: pictures and arrays, folders and globs.",
+    "explain": "Show which parts of a picture or text a prediction depends on.",
     "models": "List the models of a folder, or of a server.",
     "graph": "Show a model's graph as a table, a tree or a drawing.",
     "trace": "Show the time, shape and backend of every layer of a model.",

@@ -89,8 +89,8 @@ def compile_ahead(settings: Iterable[Settings], as_json: bool = False) -> int:
     if code_folder_in_use() is None:
         raise CommandError("KUIPER_CACHE is empty, or there is no compiler: nothing would be kept")
     compile_modules([*engine.__path__, *service.__path__])
-    tell: Callable[[LoadedModel], None] = _ignore if as_json else _print
-    results = [_compile(each, tell) for each in settings]
+    show: Callable[[LoadedModel], None] = _ignore if as_json else _print
+    results = [_compile(each, show) for each in settings]
     folder = code_folder_in_use()
     if folder is None:
         raise CommandError("the folder that KUIPER_CACHE names cannot be written")
@@ -119,15 +119,15 @@ class _Compiled:
     is_good: bool
 
 
-def _compile(settings: Settings, tell: Callable[[LoadedModel], None]) -> _Compiled:
+def _compile(settings: Settings, show: Callable[[LoadedModel], None]) -> _Compiled:
     try:
-        entries = load_entries(settings, LoadProgress(LoadReport().tell))
+        entries = load_entries(settings, LoadProgress(LoadReport().show))
     except RepositoryError as error:
         print(f"kuiper: {error}", file=sys.stderr)
         return _Compiled([], is_good=False)
     models = [model for entry in entries.values() for model in entry.versions.values() if not model.steps]
     for model in models:
-        tell(model)
+        show(model)
     is_whole = not any(entry.unavailable for entry in entries.values())
     return _Compiled(models, is_whole and not any(model.graph.verification.refused_count for model in models))
 

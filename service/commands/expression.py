@@ -63,11 +63,9 @@ def _array(text: str) -> Array:
     try:
         value = np.asarray(json_text.loads(text))
     except ValueError as error:
-        raise CommandUsageError(f"value {text!r}: is no number; expected 2.5, or [1, 2.5]") from error
+        raise CommandUsageError(f"value {text!r}: is not a number; expected 2.5, or [1, 2.5]") from error
     if value.dtype.kind not in "bif":
-        raise CommandUsageError(
-            f"value {text!r}: holds something else than numbers; expected 2.5, or [1, 2.5]"
-        )
+        raise CommandUsageError(f"value {text!r}: holds values other than numbers; expected 2.5, or [1, 2.5]")
     return value.astype(np.float32) if value.dtype.kind == "f" else value
 
 

@@ -9,7 +9,7 @@ from service.commands.opening import RunInputs
 
 
 class _Follower:
-    """Tells of each operator that it begins, and of the one before how long it took.
+    """Shows of each operator that it begins, and of the one before how long it took.
 
     It is the stop check of a run on the numpy backend, called before each step of the plan.
     """
@@ -31,7 +31,7 @@ class _Follower:
         self._began = time.perf_counter_ns()
 
     def finish(self, now: int) -> None:
-        """Tell how long the last operator took."""
+        """Show how long the last operator took."""
         if self._place:
             self._out.print(f"  {(now - self._began) / 1e6:.3f} ms")
 

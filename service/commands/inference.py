@@ -4,6 +4,7 @@ import glob
 from asyncio import Task, create_task
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,21 +80,24 @@ class Inference:
         top_k: predictions for each item; None for as many as are configured.
         drawn: folder that drawn pictures go to; None for none.
 
+    Attributes:
+        name: its name, where its folder is served with others; None where it is the only one.
+
     Raises:
         CommandError: there is no such model, or there are several.
         ModelConfigError: its `model.toml` cannot be read.
         SettingsError: a setting is wrong.
     """
 
-    def __init__(self, model: str, top_k: int | None, drawn: Path | None) -> None:
+    def __init__(self, model: str, top_k: int | None = None, drawn: Path | None = None) -> None:
         path = find_model(model)
-        self._name: str | None = None
+        self.name: str | None = None
         if path.is_dir() and load_model_config(path).task == PIPELINE:
-            self._name = path.resolve().name
+            self.name = path.resolve().name
             path = path.resolve().parent  # its steps are models beside it
         elif path.is_dir() and len(names := list(model_folders(path))) > 1:
             raise CommandError(f"{model}: holds several models; name one of them: {', '.join(names)}")
-        self._settings = _settings(path if path.is_dir() else path.parent, self._name is not None)
+        self._settings = _settings(path if path.is_dir() else path.parent, self.name is not None)
         self._top_k = top_k
         self._drawn = drawn
 
@@ -103,24 +107,33 @@ class Inference:
         Raises:
             RepositoryError: the model is broken.
         """
+        async with self.client() as client:
+            running: deque[Task[Outcome]] = deque()
+            for file in files:
+                running.append(create_task(self._outcome(client, file)))
+                if len(running) > 2 * self._settings.worker_count:
+                    yield await running.popleft()
+            while running:
+                yield await running.popleft()
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[AsyncClient]:
+        """Return a client of the server's application with the model, within this process.
+
+        Raises:
+            RepositoryError: the model is broken.
+        """
         configure_logging("error", "text")
         app = create_app(self._settings)
-        async with app.router.lifespan_context(app):
-            transport = httpx.ASGITransport(app)
-            async with AsyncClient(_ADDRESS, transport=transport) as client:
-                running: deque[Task[Outcome]] = deque()
-                for file in files:
-                    running.append(create_task(self._outcome(client, file)))
-                    if len(running) > 2 * self._settings.worker_count:
-                        yield await running.popleft()
-                while running:
-                    yield await running.popleft()
+        transport = httpx.ASGITransport(app)
+        async with app.router.lifespan_context(app), AsyncClient(_ADDRESS, transport=transport) as client:
+            yield client
 
     async def _outcome(self, client: AsyncClient, file: Path) -> Outcome:
         response: InferResponse | None = None
         try:
-            inputs = _read(file)
-            response = await client.predict(inputs, top_k=self._top_k, model=self._name)
+            inputs = read_input(file)
+            response = await client.predict(inputs, top_k=self._top_k, model=self.name)
             return Outcome(file, response, drawn=await self._draw(client, inputs, file))
         except (ClientError, CommandError, OSError, ValueError) as error:
             return Outcome(file, response, str(error))
@@ -128,7 +141,7 @@ class Inference:
     async def _draw(self, client: AsyncClient, inputs: Inputs, file: Path) -> Path | None:
         if self._drawn is None or not isinstance(inputs, bytes):
             return None
-        picture = await client.render(inputs, model=self._name)
+        picture = await client.render(inputs, model=self.name)
         self._drawn.mkdir(parents=True, exist_ok=True)
         target = _free(self._drawn / f"{file.stem}.png")
         target.write_bytes(picture)
@@ -141,7 +154,7 @@ def _settings(folder: Path, skip_broken: bool) -> Settings:
     return fit_to_memory(settings.model_copy(update=here | {"otel": "off"}), this_machine().memory)
 
 
-def _read(file: Path) -> Inputs:
+def read_input(file: Path) -> Inputs:
     """Return the arrays of a file, or the bytes of a picture.
 
     Raises:

@@ -36,7 +36,7 @@ class PairDifference:
     problem: str | None = None
 
     def differs(self, tolerance: float) -> bool:
-        """Tell whether anything differs by more than a tolerance; what is no number does."""
+        """Return whether anything differs by more than a tolerance; what is no number does."""
         values = [value for value in (self.weights, self.results) if value is not None]
         return bool(self.changes or self.problem) or any(not value <= tolerance for value in values)
 

@@ -63,7 +63,7 @@ def find_model(name: str) -> Path:
         return models / name
     known = sorted(each.name for each in models.iterdir() if each.is_dir()) if models.is_dir() else []
     there = f"; in {models} there are {', '.join(known)}" if known else ""
-    raise CommandError(f"{name}: is no model; expected its folder, its .param file or its name{there}")
+    raise CommandError(f"{name}: is not a model; expected its folder, its .param file or its name{there}")
 
 
 def model_folder(name: str) -> Path:
@@ -159,7 +159,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
         shape = (-1,)
     if any(dim < 0 for dim in shape):
         raise CommandUsageError(
-            f"{text!r}: is no shape; expected whole numbers with commas between, as 1,3,224,224"
+            f"{text!r}: is not a shape; expected whole numbers with commas between, as 1,3,224,224"
         )
     return shape
 

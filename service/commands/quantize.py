@@ -29,8 +29,8 @@ def run(
         Path,
         typer.Option(
             metavar="EXAMPLES",
-            help="An .npz with in_0, in_1 …, each with a leading axis over examples; or a folder of pictures, prepared "
-            "as model.toml says.",
+            help="An .npz with in_0, in_1 …, each with a leading axis over examples, or an .npy for one input; or a "
+            "folder of pictures, prepared as model.toml says.",
         ),
     ],
     method: Annotated[

@@ -16,8 +16,8 @@ from service.errors import ListenError
 from service.memory_trimmer import use_one_heap
 from service.processes.slot import START_FAILED, Slot, take_slot
 from service.processes.supervisor import run_processes
-from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
+from service.repository.preloader import Preloader
 from service.server.listener import listen, reserve, url_of
 from service.server.server import run as run_server
 from service.server.tls import check_tls
@@ -65,19 +65,19 @@ def serve(settings: Settings, slot: Slot | None = None) -> int:
     use_one_heap()
     collect_rarely()
     configure_logging(settings.log_level, settings.log_format, None if slot is None else slot.number)
-    is_told = slot is None or slot.is_told
-    if is_told:
+    is_shown = slot is None or slot.is_shown
+    if is_shown:
         for warning in doubtful_variables(os.environ):
             _logger.warning(warning)
     else:  # another process has said the same
         logging.getLogger().setLevel(logging.ERROR)
-    early = _early_load(settings, is_told)
+    preloader = _preload(settings, is_shown)
     try:
-        app = create_app(settings, early, slot)
+        app = create_app(settings, preloader, slot)
         return run_server(app, settings) if slot is None else run_server(app, settings, slot)
     finally:
-        if early is not None:
-            early.progress.stop()
+        if preloader is not None:
+            preloader.progress.stop()
 
 
 def _supervise(settings: Settings) -> int:
@@ -93,10 +93,10 @@ def _supervise(settings: Settings) -> int:
     return run_processes(settings.processes, url, sockets, grpc_sockets)
 
 
-def _early_load(settings: Settings, is_told: bool) -> EarlyLoad | None:
+def _preload(settings: Settings, is_shown: bool) -> Preloader | None:
     """Begin to load models; not if keys or spans are set: their errors are reported before anything else."""
     keys = (settings.api_keys, settings.api_keys_file, settings.admin_keys, settings.admin_keys_file)
     if settings.otel != "off" or any(keys):
         return None
-    progress = LoadProgress(LoadReport().tell) if is_told else LoadProgress()
-    return EarlyLoad(settings, progress, open_source(settings))
+    progress = LoadProgress(LoadReport().show) if is_shown else LoadProgress()
+    return Preloader(settings, progress, open_source(settings))

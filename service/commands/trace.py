@@ -1,5 +1,6 @@
 """`kuiper trace MODEL FILE`: what every layer of a model does, in the terminal."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 
 from engine import LayerTrace, RuntimeGraph, RunTrace, TraceLevel
 from service.codec import describe_trace
+from service.commands.failure import CommandError
 from service.commands.following import follow_run
 from service.commands.opening import (
     InputFile,
@@ -46,6 +48,13 @@ def run(
     compare: Annotated[
         str | None, typer.Option(metavar="OTHER", help="Show another model side by side.", show_default=False)
     ] = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Show candidate kernels, estimated and measured.")
+    ] = False,
+    layer: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The only layer of --why.", show_default=False),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a model and show the time, shape and backend of every layer.
@@ -61,7 +70,10 @@ def run(
     traces = _median_traces(graphs, inputs, runs)
     if chrome is not None:
         chrome.write_bytes(orjson.dumps(draw_layers(traces[0])))
-    if json:
+    if why:
+        rows = list(_candidates(traces[0], layer))
+        print_json(rows) if json else _print_candidates(rows, traces[0].total_us)
+    elif json:
         shown: list[Any] = [describe_trace(trace) for trace in traces]
         print_json(shown[0] if compare is None else {model: shown[0], compare: shown[1]})
     elif compare is None:
@@ -109,6 +121,47 @@ def _rate(layer: LayerTrace) -> str:
     if not layer.multiply_adds or not layer.duration_us:
         return ""
     return f"{2 * layer.multiply_adds / layer.duration_us / 1e3:.1f}"
+
+
+def _candidates(trace: RunTrace, name: str | None) -> Iterator[dict[str, Any]]:
+    """Yield the layers whose kernels were chosen among several candidates, or the one of a name.
+
+    Raises:
+        CommandError: no such layer has candidates.
+    """
+    layers = [layer for layer in trace.layers if layer.candidates and name in (None, layer.name)]
+    if name is not None and not layers:
+        known = ", ".join(layer.name for layer in trace.layers if layer.candidates) or "none"
+        raise CommandError(f"--layer {name}: it has no candidate kernels; expected one of {known}")
+    for layer in layers:
+        yield {
+            "name": layer.name,
+            "type": layer.type,
+            "measured_ms": round(layer.duration_us / 1e3, 4),
+            "candidates": [
+                {
+                    "name": each.name,
+                    "estimated_ms": round(each.estimate_us / 1e3, 4),
+                    "chosen": each.is_chosen,
+                }
+                for each in sorted(layer.candidates, key=lambda each: each.estimate_us)
+            ],
+        }
+
+
+def _print_candidates(rows: list[dict[str, Any]], total_us: float) -> None:
+    numbers = ["estimated ms", "measured ms"]
+    made = table("layer", "type", "candidate", "", *numbers, numbers=numbers)
+    for row in rows:
+        title = [row["name"], row["type"]]
+        for each in row["candidates"]:
+            measured = f"{row['measured_ms']:.4f}" if each["chosen"] else ""
+            mark = "chosen" if each["chosen"] else ""
+            made.add_row(*title, each["name"], mark, f"{each['estimated_ms']:.4f}", measured)
+            title = ["", ""]
+    out = console()
+    out.print(made)
+    out.print(f"{len(rows)} layers with candidates in a run of {total_us / 1e3:.4f} ms")
 
 
 def _print_comparison(first: str, second: str, traces: list[RunTrace]) -> None:

@@ -28,7 +28,7 @@ def label_list(value: Any) -> Any:
         text = str(key)
         if not (text.isascii() and text.isdigit() and int(text) < MAX_LABEL):
             raise ValueError(
-                f"{text[:40]!r} is no class; expected whole numbers from 0 to {MAX_LABEL - 1} as keys"
+                f"{text[:40]!r} is not a class; expected whole numbers from 0 to {MAX_LABEL - 1} as keys"
             )
         numbers[int(text)] = label
     return [numbers.get(index, str(index)) for index in range(max(numbers, default=-1) + 1)]

@@ -37,7 +37,7 @@ class Limits:
         """Raise 413 `body_too_large` if JSON of `size` bytes is too large."""
         if size > self.json_bytes:
             message = (
-                f"the JSON has {size} bytes; at most {self.json_bytes} are taken: "
+                f"the JSON has {size} bytes; the maximum is {self.json_bytes}: "
                 "send npy, npz or binary tensor data, or raise --max-body-bytes, of which JSON may have a quarter"
             )
             raise ServiceError(413, "body_too_large", message, {"limit": self.json_bytes, "unit": "bytes"})
@@ -45,7 +45,7 @@ class Limits:
     def check_response(self, size: int) -> None:
         """Raise 413 `response_too_large` if a response of `size` bytes or more is too large."""
         if size > self.response_bytes:
-            message = f"the response has {size} bytes or more; at most {self.response_bytes} are sent"
+            message = f"the response has {size} bytes or more; the maximum is {self.response_bytes}"
             raise ServiceError(
                 413, "response_too_large", message, {"limit": self.response_bytes, "unit": "bytes"}
             )
@@ -54,7 +54,7 @@ class Limits:
         """Raise 413 `response_too_large` if a response is too large that will have about `size` bytes as JSON."""
         if size > self.response_bytes:
             message = (
-                f"the response would have about {size} bytes as JSON; at most {self.response_bytes} are sent: "
+                f"the response would have about {size} bytes as JSON; the maximum is {self.response_bytes}: "
                 "ask for fewer operands or rows, or for application/x-npz"
             )
             raise ServiceError(
@@ -73,5 +73,5 @@ class Limits:
 
 def too_large(code: str, place: str, count: int, limit: int, unit: str) -> ServiceError:
     """Return the error for something that exceeds a limit."""
-    message = f"{place} has {count} {unit}; at most {limit} are taken"
+    message = f"{place} has {count} {unit}; the maximum is {limit}"
     return ServiceError(413, code, message, {"limit": limit, "unit": unit})

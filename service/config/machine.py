@@ -17,7 +17,7 @@ class Machine:
     Attributes:
         cpus: how many threads may compute at the same time, at least 1.
         cpus_from: what limits them, in words.
-        memory: bytes; None where the platform does not tell.
+        memory: bytes; None where the platform does not say.
         memory_from: what limits it, in words.
     """
 
@@ -92,7 +92,7 @@ def _cores() -> int:
 
 
 def _ram() -> int:
-    """Return the bytes of memory that are installed; 0 where the platform does not tell."""
+    """Return the bytes of memory that are installed; 0 where the platform does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

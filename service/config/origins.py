@@ -24,7 +24,7 @@ def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
         bare = f"{parts.scheme}://{parts.netloc}"
         if origin != ALL and (not parts.scheme or not parts.netloc or bare != origin):
             raise ValueError(
-                f"{origin!r} is no origin such as https://example.org:8443 (no path, no slash at its end)"
+                f"{origin!r} is not an origin such as https://example.org:8443 (no path, no slash at its end)"
             )
     return origins
 
@@ -32,12 +32,14 @@ def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
 def _check_hosts(hosts: tuple[str, ...]) -> tuple[str, ...]:
     for host in hosts:
         if host != ALL and not _HOST_NAME.fullmatch(host) and not is_address(host):
-            raise ValueError(f"{host!r} is no host such as models.example.org (no scheme, no port, no path)")
+            raise ValueError(
+                f"{host!r} is not a host such as models.example.org (no scheme, no port, no path)"
+            )
     return tuple(host.strip("[]").lower() for host in hosts)
 
 
 def is_address(host: str) -> bool:
-    """Tell whether a host is an IP address, an IPv6 address with or without brackets."""
+    """Return whether a host is an IP address, an IPv6 address with or without brackets."""
     try:
         ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:

@@ -154,9 +154,9 @@ def parse_load_parameters(name: str, parameters: Mapping[str, Any]) -> ConfigOve
     """
     for key in parameters:
         if key.startswith("file:"):
-            raise _invalid(key, "files are not taken from requests", "them in the folder of models")
+            raise _invalid(key, "files cannot come with a request", "them in the folder of models")
         if key != "config":
-            raise _invalid(key, "is not known", "config")
+            raise _invalid(key, "is unknown", "config")
     if "config" not in parameters:
         return None
     text = parameters["config"]

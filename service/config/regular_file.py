@@ -26,7 +26,7 @@ def read_text(path: Path, encoding: str = "utf-8", limit: int = MAX_BYTES) -> st
 
     Raises:
         FileNotFoundError: there is no such file.
-        OSError: it is no regular file, too large, or cannot be read.
+        OSError: it is not a regular file, too large, or cannot be read.
         UnicodeDecodeError: it is not text in that encoding.
     """
     _check(path.stat(), limit)
@@ -45,4 +45,4 @@ def _check(status: os.stat_result, limit: int) -> None:
     if kind != stat.S_IFREG:
         raise OSError(f"it is {_KINDS.get(kind, 'no file')}")
     if status.st_size > limit:
-        raise OSError(f"it has {status.st_size} bytes; at most {limit} are read")
+        raise OSError(f"it has {status.st_size} bytes; the maximum is {limit}")

@@ -339,7 +339,7 @@ def _is_secret(name: str) -> bool:
 def _word(fault: Any) -> str:
     name = str(fault["loc"][0])
     if fault["type"] == "extra_forbidden":
-        return f"{name}: there is no such setting{suggest(name)}"
+        return f"{name}: unknown setting{suggest(name)}"
     problem = problem_of(fault)
     problem = problem[0].lower() + problem[1:]
     if _is_secret(name):

@@ -302,7 +302,7 @@ class Decoder:
             raise DecodingStoppedError(self._stop_reason)
 
     def _discard_stopped(self) -> None:
-        """End the process and tell why, if nobody waits for it any more."""
+        """End the process and log why, if nobody waits for it any more."""
         if self._stop_reason is not None:
             self._discard()
             self._check_wanted()

@@ -36,7 +36,7 @@ def read_frame(file: BinaryIO, most: int) -> tuple[dict[str, Any], bytes]:
     """
     size, length = _LENGTHS.unpack(_read(file, _LENGTHS.size))
     if size > MAX_OBJECT or length > most:
-        raise ValueError(f"a message of {size} and {length} bytes; at most {MAX_OBJECT} and {most} are taken")
+        raise ValueError(f"a message of {size} and {length} bytes; the maxima are {MAX_OBJECT} and {most}")
     head = json.loads(_read(file, size))
     if not isinstance(head, dict):
         raise ValueError("a message that is no object")  # noqa: TRY004  # what it holds, not its type, is wrong

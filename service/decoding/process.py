@@ -109,7 +109,7 @@ def _receive(file: BinaryIO, take: Callable[[_Request], None]) -> None:
 
 
 def _address_space() -> int:
-    """Return the bytes of the address space that are taken; 0 where the system does not tell."""
+    """Return the bytes of the address space that are taken; 0 where the system does not say."""
     with suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     return 0

@@ -17,7 +17,8 @@ from engine import Array
 
 _ALIGNMENT = 64
 _KINDS = frozenset("fiubc")
-_MAX_RANK = 64
+MAX_RANK = 64
+"""Most dimensions of an array, as numpy has it."""
 
 
 def create() -> int:
@@ -71,7 +72,7 @@ def read(descriptor: int, room: int, places: object) -> list[Array]:
 
 def _place(entry: object) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     match entry:
-        case [str(name), [*shape], int(start)] if len(shape) <= _MAX_RANK and start >= 0:
+        case [str(name), [*shape], int(start)] if len(shape) <= MAX_RANK and start >= 0:
             dtype = np.dtype(name) if name[1:2] in _KINDS and len(name) <= 4 else None
             dims = tuple(dim for dim in shape if isinstance(dim, int) and dim >= 0)
             if dtype is not None and len(dims) == len(shape):

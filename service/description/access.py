@@ -17,7 +17,7 @@ _DESCRIPTIONS = {
 }
 _FOREIGN = {
     403: "A web page of another origin sent the request.",
-    421: "The server does not answer for the host that the request is sent to.",
+    421: "The Host of the request is not in allowed_hosts.",
 }
 _NEVER_ANSWERED = ("HTTPValidationError", "ValidationError")
 """FastAPI's schemas of errors in parameters, which this server never answers with."""

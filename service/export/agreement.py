@@ -78,8 +78,8 @@ def _worst(ours: Array, wanted: Array, scale: float, unit: float, share: float) 
     ours, wanted = ours[finite], wanted[finite]
     with np.errstate(invalid="ignore", over="ignore"):
         off, size = np.abs(ours - wanted), np.abs(wanted)
-    allowed = np.where(size <= scale, unit, size * share)
-    worst = float(np.max(off / allowed, initial=0.0))
+        allowed = np.where(size <= scale, unit, size * share)
+        worst = float(np.max(off / allowed, initial=0.0))
     return worst if np.isfinite(worst) else np.inf
 
 
@@ -106,7 +106,7 @@ class Reference:
     Attributes:
         inputs: the inputs.
         outputs: its outputs.
-        tensors: tensors on the way to them, by how many elements they have; none where the source does not tell.
+        tensors: tensors on the way to them, by how many elements they have; none where the source does not say.
     """
 
     inputs: Sequence[Array]
@@ -227,7 +227,7 @@ class Agreement:
             else ""
         )
         if wrong is None:
-            return f"the exported model computes otherwise than {runtime} {where}: {first}"
+            return f"the exported model gives other results than {runtime} {where}: {first}"
         text = f"output {wrong.name} of the exported model differs from that of {runtime} {where}: it {wrong.problem}"
         return f"{text}; {first}" if first else text
 

@@ -58,7 +58,7 @@ def _load_file(path: Path) -> ModuleType:
     name = f"file_of_{path.stem}"  # another than that of any module which it imports itself
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no file of Python")
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # classes look for their own module there
     spec.loader.exec_module(module)

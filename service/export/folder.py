@@ -25,11 +25,11 @@ def check_place(folder: Path, *, force: bool) -> None:
     """
     if folder.name.startswith(".") or not folder.name:
         raise ExportError(
-            f"{folder.name!r} is no name of a model: folders that begin with a dot are not served"
+            f"{folder.name!r} is not a model name: folders that begin with a dot are not served"
         )
     if not MODEL_NAME.fullmatch(folder.name):
         raise ExportError(
-            f"{folder.name!r} is no name of a model: expected letters, digits, '.', '_' and '-'; --name gives another"
+            f"{folder.name!r} is not a model name: expected letters, digits, '.', '_' and '-'; --name gives another"
         )
     if folder.exists() and not folder.is_dir():
         raise ExportError(f"{folder} is a file; expected a folder, or nothing")

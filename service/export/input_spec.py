@@ -63,7 +63,9 @@ def parse_input(text: str) -> InputSpec:
     shape, is_open = [], []
     for axis, match in enumerate(found):
         if match is None:
-            raise ExportError(f"--input {text}: {sizes.split(',')[axis]!r} is no size; expected {_EXPECTED}")
+            raise ExportError(
+                f"--input {text}: {sizes.split(',')[axis]!r} is not a size; expected {_EXPECTED}"
+            )
         shape.append(int(match[1]) if match[1] else usual_size(axis, len(found)))
         is_open.append(match[0].endswith("?"))
     return InputSpec(tuple(shape), tuple(is_open), dtype)

@@ -54,7 +54,7 @@ def _merged(one: str, other: str) -> list[str]:
         return [one]
     ours, theirs = one.split(), other.split()
     if len(ours) != len(theirs):
-        raise ExportError(f"{ours[0]} {ours[1]} is written otherwise for other sizes; {_CURE}")
+        raise ExportError(f"{ours[0]} {ours[1]} is written differently for other sizes; {_CURE}")
     words = [_word(mine, other_word) for mine, other_word in zip(ours, theirs, strict=True)]
     if None not in words:
         return [" ".join(word for word in words if word is not None)]

@@ -43,7 +43,7 @@ class OnnxSource(Source):
             self._model = onnx.load(str(path))
             onnx.checker.check_model(self._model)
         except Exception as error:  # of protobuf, of the checker, of the system; each has its own
-            raise ExportError(f"{path.name} is no ONNX model: {_first_line(error)}") from error
+            raise ExportError(f"{path.name} is not an ONNX model: {_first_line(error)}") from error
         self._session = self._open(self._model)
 
     def inputs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
@@ -134,9 +134,7 @@ class OnnxSource(Source):
             raise ExportError(
                 f"{self.title}: input {item.name!r} is of {dtype}; expected {', '.join(DTYPES)}"
             )
-        sizes = [size.dim_value for size in tensor.shape.dim]
-        shape = tuple(size if size > 0 else usual_size(axis, len(sizes)) for axis, size in enumerate(sizes))
-        return InputSpec(shape, tuple(size <= 0 for size in sizes), dtype, item.name)
+        return input_of([size.dim_value for size in tensor.shape.dim], dtype, item.name)
 
     def _checked(self, given: InputSpec, declared: InputSpec) -> InputSpec:
         if len(given.shape) != len(declared.shape):
@@ -150,6 +148,12 @@ class OnnxSource(Source):
                     f"axis {axis} is fixed in the file: give {size}, or export the ONNX file again with dynamic axes"
                 )
         return InputSpec(given.shape, given.is_open, declared.dtype, declared.name)
+
+
+def input_of(sizes: Sequence[int], dtype: str, name: str) -> InputSpec:
+    """Return an input of these sizes, of which ONNX writes open ones as 0; they get a usual size."""
+    shape = tuple(size if size > 0 else usual_size(axis, len(sizes)) for axis, size in enumerate(sizes))
+    return InputSpec(shape, tuple(size <= 0 for size in sizes), dtype, name)
 
 
 def _run(session: Any, arrays: Sequence[Array]) -> list[Array]:

@@ -50,5 +50,5 @@ def open_source(source: str | Path) -> Source:
         return TorchScriptSource(path)
     if isinstance(source, str) and ":" in source and not path.exists():
         return open_factory(source)
-    what = f"is a folder without {CONFIG}" if path.is_dir() else "is no file"
+    what = f"is a folder without {CONFIG}" if path.is_dir() else "is not a file"
     raise ExportError(f"{source} {what}; {_KINDS}")

@@ -70,6 +70,18 @@ PRESETS: Mapping[str, Preset] = {
         },
         task="ocr",
     ),
+    "ppocr-detection": Preset(
+        "PP-OCR's detectors of lines: the whole picture between grey bars, values from -1 to 1",
+        {
+            "colour": "bgr",
+            "resize": "fit",
+            "resize_as": "opencv",
+            "mean": (0.5,),
+            "std": (0.5,),
+            "pad": 127,
+        },
+        task="text-detection",
+    ),
     "unit": Preset("values from 0 to 1, the whole picture stretched to the size"),
 }
 """Presets by name."""

@@ -74,7 +74,7 @@ def _architecture(folder: Path) -> str:
         (architecture,) = named
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ExportError(
-            f"{folder} is no folder of save_pretrained: {CONFIG} names no architecture ({error!r}); expected "
+            f"{folder} is not a folder of save_pretrained: {CONFIG} names no architecture ({error!r}); expected "
             '"architectures" with one name in it'
         ) from error
     return str(architecture)

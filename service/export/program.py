@@ -40,7 +40,7 @@ def open_program(path: Path) -> ModuleSource:
             module, traced = _flat(program.module()), _traceable(_flat(program.module()))
     except Exception as error:  # of zipfile, of pickle, of torch, each their own
         raise ExportError(
-            f"{path.name} is no program of torch.export: {said_by(error)}; torch.export.save writes one"
+            f"{path.name} is not a program of torch.export: {said_by(error)}; torch.export.save writes one"
         ) from error
     title = f"{path.name}, torch.export"
     return ModuleSource(title, module, _with_one_row(module, list(_specs(program, title))), traced)
@@ -62,7 +62,7 @@ def _specs(program: Any, title: str) -> Iterator[InputSpec]:
     for name in program.graph_signature.user_inputs:
         value = values.get(name)
         if not isinstance(value, torch.Tensor):
-            raise ExportError(f"{title}: input {name} is no tensor; expected tensors alone")
+            raise ExportError(f"{title}: input {name} is not a tensor; expected tensors alone")
         dtype = pnnx_name(torch.empty(0, dtype=value.dtype).numpy().dtype)
         if dtype not in DTYPES:
             raise ExportError(f"{title}: input {name!r} is of {dtype}; expected {', '.join(DTYPES)}")

@@ -1,6 +1,6 @@
 """Mends what the exporter is known to get wrong, from what the source says."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +16,8 @@ _ALTERNATIVES: Mapping[str, tuple[str, tuple[str, str]]] = {
     "nn.MultiheadAttention": ("outputs", ("attn_output", "attn_output_weights")),
 }
 """Type of an operator -> a parameter that the exporter may get wrong, and its values."""
+_CHANGES = 2
+"""How often an operator is changed at most: to the other value, and back."""
 
 
 def restore(files: Exported, source: Source) -> None:
@@ -34,27 +36,42 @@ def restore(files: Exported, source: Source) -> None:
         write(graph, files.param, files.bin)
 
 
-def repair(files: Exported, missing: Collection[Missing], repaired: Collection[str]) -> list[str]:
+def repair(files: Exported, missing: Collection[Missing], repaired: Sequence[str]) -> list[str]:
     """Give operators that compute otherwise than the source the other value of a parameter.
+
+    A network repeats its layers: the operators of the same type after one of these, whose results cannot be compared
+    yet, get it as well, and get the first value back where that is wrong.
 
     Args:
         files: the exporter's files, which are written again.
         missing: the operators.
-        repaired: names of those that had another value before.
+        repaired: names of those that were changed before, twice where they were changed back, which is final.
 
     Returns:
-        The names of those that have another value now.
+        The names of those that are changed now.
     """
-    wanted = {item.operator for item in missing if item.type in _ALTERNATIVES}.difference(repaired)
+    wanted = {
+        item.operator
+        for item in missing
+        if item.type in _ALTERNATIVES and repaired.count(item.operator) < _CHANGES
+    }
     if not wanted:
         return []
     graph = read(files.param, files.bin)
-    changed = [operator for operator in graph.operators if operator.name in wanted]
-    for operator in changed:
+    wrong: set[tuple[str, str]] = set()
+    changed = []
+    for operator in graph.operators:
+        if operator.type not in _ALTERNATIVES:
+            continue
         key, (usual, other) = _ALTERNATIVES[operator.type]
-        _set(operator, key, usual if operator.params.get(key) == other else other)
+        value = other if operator.params.get(key) == other else usual
+        if operator.name in wanted:
+            wrong.add((operator.type, value))
+        if operator.name in wanted or (operator.name not in repaired and (operator.type, value) in wrong):
+            _set(operator, key, usual if value == other else other)
+            changed.append(operator.name)
     write(graph, files.param, files.bin)
-    return [operator.name for operator in changed]
+    return changed
 
 
 def _name_result(operator: Operator, graph: Graph) -> bool:

@@ -33,12 +33,12 @@ class Known:
     """What a source says of its model besides its graph; what the user of an export says comes before it.
 
     Attributes:
-        task: name of its task; None where the source does not tell.
+        task: name of its task; None where the source does not say.
         labels: name of each class.
-        preset: how pictures are prepared; None where the source does not tell.
+        preset: how pictures are prepared; None where the source does not say.
         table: keys of the task's own table in `model.toml`.
         tokenizer: the `tokenizer.json` of a model that takes text; None where there is none.
-        max_length: most tokens of a text; None where the source does not tell.
+        max_length: most tokens of a text; None where the source does not say.
         notes: what the source says that `model.toml` cannot, a sentence each.
     """
 

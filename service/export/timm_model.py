@@ -64,7 +64,7 @@ def _opened(timm: Any, name: str, title: str) -> ModuleSource:
         model = timm.create_model(name, pretrained=True).eval().float()
     except Exception as error:  # of the hub, of the file system, of timm
         raise ExportError(
-            f"{title}: the weights cannot be had: {said_by(error)}. Where there is a network, "
+            f"{title}: the weights are not available: {said_by(error)}. Where there is a network, "
             f"timm.models.save_for_hf(timm.create_model({name!r}, pretrained=True), 'folder') writes a folder, which "
             "can be exported elsewhere"
         ) from error

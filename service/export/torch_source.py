@@ -212,7 +212,7 @@ def _load(path: Path) -> tuple[Any, Mapping[str, Any]]:
             module = torch.jit.load(str(path), map_location="cpu", _extra_files=extra)
     except (RuntimeError, ValueError, OSError) as error:
         raise ExportError(
-            f"{path.name} is no TorchScript file: {said_by(error)}. A file of weights alone (a state_dict) does not "
+            f"{path.name} is not a TorchScript file: {said_by(error)}. A file of weights alone (a state_dict) does not "
             "say what to compute: write a function that builds the module and loads them, and give its name as "
             f"file.py:function or package.module:function; for one of Ultralytics, yolo export model={path.name} "
             "format=torchscript writes a file that does"

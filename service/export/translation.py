@@ -12,7 +12,7 @@ from service.export.agreement import Agreement, Reference, compare, reference_of
 from service.export.errors import ExportError, TimeLimitError
 from service.export.exporter import Exported, run_exporter
 from service.export.input_names import fix_sizes, name_inputs
-from service.export.input_spec import InputSpec
+from service.export.input_spec import InputSpec, less_dynamic
 from service.export.leftover import explain
 from service.export.merge import merge, read_param
 from service.export.onnx_operators import translate_operators
@@ -26,7 +26,7 @@ _logger = logging.getLogger(__name__)
 
 _SECOND_SHAPES = 3
 """Second shapes that are tried at most."""
-_REPAIRS = 3
+_REPAIRS = 8
 """How often a graph is repaired at most; what was hidden by one difference shows when that is gone."""
 _SHOWN, _MOST = 4, 160
 _FIXED = "exported with dynamic sizes, which were fixed afterwards: with fixed ones the exporter writes another model"
@@ -128,10 +128,10 @@ class Translation:
             return
         yield _Attempt()
         wider = dynamic_specs(self.source, self.specs, trial)
-        if is_dynamic(wider) and not is_onnx:
+        for specs in less_dynamic(wider, None):
             # what depends on fixed sizes alone the exporter takes for constants, and writes some of these wrong
-            for second in itertools.islice(second_inputs(self.source, wider, trial), 1):
-                yield _Attempt(second, fixes_sizes=True)
+            if is_dynamic(specs) and not is_onnx:
+                yield _Attempt(next(second_inputs(self.source, specs, trial)), fixes_sizes=True)
 
     def _exported(self, model: Path, first: Sequence[Array], attempt: _Attempt) -> Exported:
         _logger.info("exporting with pnnx%s", "" if attempt.second is None else ", dynamic sizes")
@@ -209,5 +209,8 @@ class Translation:
 
 def _repairs(names: Sequence[str]) -> str:
     """Say what was repaired; nothing where nothing was."""
-    listed = ", ".join(sorted(set(names))[:_SHOWN]) + (", …" if len(set(names)) > _SHOWN else "")
-    return f"repaired where the exporter wrote another formula than the source has: {listed}" if names else ""
+    changed = sorted(name for name in set(names) if names.count(name) == 1)
+    listed = ", ".join(changed[:_SHOWN]) + (", …" if len(changed) > _SHOWN else "")
+    return (
+        f"repaired where the exporter wrote another formula than the source has: {listed}" if changed else ""
+    )

@@ -39,7 +39,7 @@ class DocumentCache:
             return found
 
     def keep(self, model: object, options: Hashable, document: TaggedDocument) -> None:
-        """Keep a document; those that were not asked for the longest give way to it, and those of models that are gone.
+        """Keep a document; the least recently used, and those of models that are gone, are evicted.
 
         Args:
             model: what it is about; anything that can be referred to weakly.

@@ -4,6 +4,7 @@ A module is known by its path: `layer1.0` has the operator `layer1.0.conv1`, and
 the module with the empty path.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
@@ -20,30 +21,66 @@ _SHOWN_AT_FIRST = 100
 _DEEPEST = 16
 """Most parts of a module's path that are looked at."""
 _OWN_TYPES = ("pnnx.Input", "pnnx.Output")
+_RENAMED = re.compile(r"(\w+bn\d?d?|pnnx_unique)_\d+")
+"""Names that the exporter gives a layer in place of its path: fused with a batch norm, or called twice."""
 
 
 def modules_of(wiring: Wiring) -> list[str]:
     """Return the module of each operator.
 
     The names of functions that a module calls do not tell the module: such an operator belongs where the last operator
-    belongs whose result it takes. The steps of a pipeline are the outermost modules.
+    belongs whose result it takes. A layer that the exporter renamed (`convbn2d_3`) belongs where the layer belongs that
+    takes its result, mostly its activation. The steps of a pipeline are the outermost modules.
     """
+    takers = _modules_of_takers(wiring)
     last: dict[int, int] = {}
     for producer, consumer, _ in wiring.edges:
         last[consumer] = max(producer, last.get(consumer, -1))
     modules: list[str] = []
     for place, (full, its_type) in enumerate(zip(wiring.names, wiring.types, strict=True)):
-        step, name = full.split("/", 1) if wiring.has_steps else ("", full)
+        step, name = _parted(full, wiring)
         if its_type in _OWN_TYPES:
             modules.append(step)
         elif "." in name and not name.startswith(its_type):
-            path = name.split(".")[:-1]
-            modules.append(".".join(([step, *path] if step else path)[:_DEEPEST]))
-        elif its_type.startswith("nn.") or place not in last:
+            modules.append(_path(step, name))
+        elif place in takers:
+            modules.append(takers[place])
+        elif (its_type.startswith("nn.") and not _RENAMED.fullmatch(name)) or place not in last:
             modules.append(step)
         else:
             modules.append(modules[last[place]])
     return modules
+
+
+def _modules_of_takers(wiring: Wiring) -> dict[int, str]:
+    """Return, by place, the module of the layer that takes the result of one that the exporter renamed."""
+    first: dict[int, int] = {}
+    for producer, consumer, _ in wiring.edges:
+        first[producer] = min(consumer, first.get(producer, consumer))
+    known: dict[int, str] = {}
+    takers: dict[int, str] = {}
+    for place in reversed(range(len(wiring.names))):
+        full, its_type = wiring.names[place], wiring.types[place]
+        step, name = _parted(full, wiring)
+        if not its_type.startswith("nn."):
+            continue
+        if "." in name:
+            known[place] = _path(step, name)
+        elif _RENAMED.fullmatch(name) and first.get(place) in known:
+            known[place] = takers[place] = known[first[place]]
+    return takers
+
+
+def _parted(full: str, wiring: Wiring) -> tuple[str, str]:
+    """Return the step of a pipeline that an operator is of, empty for all other graphs, and its name there."""
+    step, _, name = full.partition("/") if wiring.has_steps else ("", "", full)
+    return step, name
+
+
+def _path(step: str, name: str) -> str:
+    """Return the module that an operator's name tells."""
+    path = name.split(".")[:-1]
+    return ".".join(([step, *path] if step else path)[:_DEEPEST])
 
 
 def enclosing(module: str) -> Iterator[str]:

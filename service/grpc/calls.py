@@ -66,11 +66,11 @@ class PlainCalls:
         self._services = front.services
 
     async def server_live(self, _request: Any, _incoming: Incoming) -> dict[str, Any]:
-        """Tell that the process is alive."""
+        """Return that the process is alive."""
         return {"live": True}
 
     async def server_ready(self, _request: Any, _incoming: Incoming) -> dict[str, Any]:
-        """Tell whether requests are accepted."""
+        """Return whether requests are accepted."""
         try:
             self._services.check_ready()
         except ServiceError:
@@ -78,7 +78,7 @@ class PlainCalls:
         return {"ready": True}
 
     async def model_ready(self, request: Any, incoming: Incoming) -> dict[str, Any]:
-        """Tell whether a model accepts requests; not if there is none of that name."""
+        """Return whether a model accepts requests; not if there is none of that name."""
         try:
             self._find(request, incoming)
         except ServiceError:
@@ -129,7 +129,7 @@ class PlainCalls:
         return {}
 
     async def repository_model_unload(self, request: Any, _incoming: Incoming) -> dict[str, Any]:
-        """Stop serving a model; no model depends on another."""
+        """Stop serving a model; pipelines that run it are refused until it is loaded again."""
         repository, name = self._services.repository, request.model_name
         self._check_alone()
         await self._services.loading_threads.run(lambda: repository.unload(name))

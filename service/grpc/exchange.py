@@ -1,14 +1,14 @@
 """One inference request by gRPC: its message is decoded to the inputs of a graph, the run encoded to a response."""
 
+from dataclasses import replace
+
 import orjson
 
-from engine import Array, RunTrace, TraceLevel
+from engine import RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
-from service.grpc.contents import raw_contents
-from service.grpc.infer_form import RAW, id_field
 from service.grpc.infer_message import InferMessage
-from service.grpc.infer_request import form_of
+from service.grpc.infer_request import raw_contents, read_head
 from service.grpc.messages import ModelInferResponse
 from service.grpc.wire import prefix
 from service.repository.loaded_model import LoadedModel
@@ -18,7 +18,8 @@ from service.v2.inputs import read_inputs
 from service.v2.parameters import InferParameters
 from service.v2.response import check_names, select_outputs, write_output
 
-_NOTHING = memoryview(b"")
+_RAW = 6
+"""Number of a field of a `ModelInferResponse`."""
 
 
 class GrpcExchange:
@@ -37,15 +38,15 @@ class GrpcExchange:
 
     def __init__(self, model: LoadedModel, message: InferMessage, limits: Limits) -> None:
         self._model = model
-        self._message: InferMessage | None = message
         self._id = message.id
         self._limits = limits
-        self._form = form_of(model, message)
+        self._request, self._contents = read_head(message)
+        self._raw = message.raw
 
     @property
     def parameters(self) -> InferParameters:
         """What the request asks for besides inputs and outputs."""
-        return self._form.request.parameters
+        return self._request.parameters
 
     def decode(self) -> Decoded:
         """Return the inputs of the graph and what to trace; drop the message, except for what the inputs share.
@@ -54,14 +55,14 @@ class GrpcExchange:
             ServiceError: the request does not fit the model.
             NeedsDecoderError: an image is large, and this thread leaves those to others.
         """
-        message = self._message
-        if message is None:
-            raise RuntimeError("the request is decoded already")
-        inputs = self._form.read(message.raw) if message.raw else None
-        if inputs is None:
-            inputs = self._read(message)
-        self._message = None
-        return Decoded(inputs, Options(trace=self.parameters.trace or TraceLevel.OFF, capture=()))
+        tensors, graph, config = self._request.inputs, self._model.graph, self._model.config
+        check_names(self._request.outputs, graph.outputs)
+        parts = self._raw or [
+            raw_contents(tensor, contents) for tensor, contents in zip(tensors, self._contents, strict=True)
+        ]
+        decoded = read_inputs(tensors, parts, graph.inputs, config, is_batch_open(self._model), self._limits)
+        self._raw = self._contents = ()
+        return replace(decoded, options=Options(trace=self.parameters.trace or TraceLevel.OFF, capture=()))
 
     def encode(self, outcome: RunOutcome) -> bytes:
         """Return the response, a `ModelInferResponse`.
@@ -70,46 +71,21 @@ class GrpcExchange:
             ServiceError: 400 if the run lacks an output that was asked for, or the protocol cannot express one; 413
                 `response_too_large`.
         """
-        outputs, trace = outcome.result.outputs, outcome.result.trace
-        shown = trace if self.parameters.trace else None
-        if shown is None:
-            response = self._form.respond(self._id, outputs)
-            if response is not None:
-                return response
-        requested = self._form.request.outputs
-        selected = select_outputs(requested, outputs, self._model.graph.outputs, binary=True)
+        outputs, ports = outcome.result.outputs, self._model.graph.outputs
+        selected = select_outputs(self._request.outputs, outputs, ports, binary=True)
         self._limits.check_response(sum(output.array.nbytes for output in selected))
         written = [write_output(output, self._model.config.labels) for output in selected]
-        head = self._head([described for described, _ in written], shown)
-        buffers = [buffer or b"" for _, buffer in written]
-        if shown is None and not any(output.requested.classes for output in selected):
-            arrays = [output.array for output in selected]
-            if [len(buffer) for buffer in buffers] == [array.nbytes for array in arrays]:
-                self._form.remember_response(outputs, arrays, head)
-        pieces: list[bytes | memoryview] = [head, id_field(self._id)]
-        for buffer in buffers:
-            pieces += prefix(RAW, len(buffer)), buffer
+        trace = outcome.result.trace if self.parameters.trace else None
+        pieces: list[bytes | memoryview] = [self._head([described for described, _ in written], trace)]
+        for _, buffer in written:  # protobuf would copy each tensor twice
+            pieces += prefix(_RAW, len(buffer or b"")), buffer or b""
         return b"".join(pieces)
 
-    def _read(self, message: InferMessage) -> dict[str, Array]:
-        """Return the inputs of a request in the usual way."""
-        request, graph = self._form.request, self._model.graph
-        check_names(request.outputs, graph.outputs)
-        parts = message.raw or [
-            raw_contents(tensor, _NOTHING if contents is None else contents, self._limits)
-            for tensor, contents in zip(request.inputs, message.contents, strict=True)
-        ]
-        open_batch = is_batch_open(self._model)
-        inputs = read_inputs(
-            request.inputs, parts, graph.inputs, self._model.config, open_batch, self._limits
-        )
-        if message.raw:
-            self._form.remember_inputs(graph.inputs)
-        return inputs
-
     def _head(self, outputs: list[dict[str, object]], trace: RunTrace | None) -> bytes:
-        """Return the response without its id and the raw contents."""
-        response = ModelInferResponse(model_name=self._model.name, model_version=self._model.version)
+        """Return the response without the raw contents."""
+        response = ModelInferResponse(
+            model_name=self._model.name, model_version=self._model.version, id=self._id
+        )
         for output in outputs:
             response.outputs.add(name=output["name"], datatype=output["datatype"], shape=output["shape"])
         if trace is not None:

@@ -12,7 +12,7 @@ import grpc
 
 from engine import InputError, LayerError
 from service.context import REQUEST_ID_HEADER, RequestContext, choose_request_id
-from service.errors import ServiceError, engine_error, out_of_memory
+from service.errors import ServiceError, engine_error, out_of_memory, shutting_down
 from service.grpc.status import CANCELLED, OK, code_of, details_of, metadata_of
 from service.grpc.unread_responses import SMALL_BYTES, UnreadResponses
 from service.grpc.wire import malformed
@@ -22,7 +22,6 @@ from service.http.error_handlers import internal_error
 from service.lifecycle import Phase
 from service.log_context import request_id
 from service.peer import address_of
-from service.scheduling.refusals import shutting_down
 from service.services import Services
 
 _ID_KEY = REQUEST_ID_HEADER.lower()

@@ -5,12 +5,11 @@ import asyncio
 from google.protobuf.message import DecodeError
 
 from service.config.limits import too_large
-from service.errors import ServiceError
+from service.errors import ServiceError, shutting_down
 from service.grpc.front import Incoming
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE, message_class
 from service.grpc.wire import malformed
 from service.lifecycle import Phase
-from service.scheduling.refusals import shutting_down
 from service.services import Services
 
 _Request = message_class("grpc.health.v1.HealthCheckRequest")
@@ -37,10 +36,10 @@ class Health:
     def leave(self) -> None:
         """Have all who watch ask again, on connections to other processes."""
         self._has_left = True
-        self.tell()
+        self.notify()
 
-    def tell(self) -> None:
-        """Tell all who watch that the server's phase may have changed."""
+    def notify(self) -> None:
+        """Notify all watchers that the server's phase may have changed."""
         for event in self._changed:
             event.set()
 

@@ -1,68 +1,124 @@
-"""What a `ModelInferRequest` says besides its tensors, in the terms that requests over HTTP have."""
+"""What a `ModelInferRequest` says besides raw tensors, in the terms that requests over HTTP have."""
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
-from service.grpc.infer_form import InferForm
-from service.grpc.infer_message import InferMessage, both_contents
+from service.codec.conversion import to_integers
+from service.errors import ServiceError
+from service.grpc.infer_message import InferMessage
 from service.grpc.messages import ModelInferRequest
 from service.grpc.wire import malformed
-from service.repository.loaded_model import LoadedModel
+from service.v2.binary import write_strings
+from service.v2.datatypes import BOOL, BYTES, DTYPES
 from service.v2.document import Document, bad_request
-from service.v2.request import InferRequest, parse_request
+from service.v2.request import InferRequest, InputTensor, parse_request
 
-_BRIEF = 1 << 10
+_BRIEF_BYTES = 1 << 10
 """Most bytes of a head that is remembered: clients send the same one repeatedly."""
-_MOST_FORMS = 256
-"""Heads that are remembered of each model; those that were not sent for longest are forgotten."""
+_MOST_HEADS = 256
+"""Heads that are remembered; those that were not sent for longest are forgotten."""
+_FIELD_OF = {
+    BOOL: "bool_contents",
+    **dict.fromkeys(("INT8", "INT16", "INT32"), "int_contents"),
+    "INT64": "int64_contents",
+    **dict.fromkeys(("UINT8", "UINT16", "UINT32"), "uint_contents"),
+    "UINT64": "uint64_contents",
+    "FP32": "fp32_contents",
+    "FP64": "fp64_contents",
+    BYTES: "bytes_contents",
+}
+"""Datatype -> the field for its elements; FP16 and BF16 have none."""
+_WIDE = {
+    "int_contents": np.int32,
+    "uint_contents": np.uint32,
+}
+"""Field whose numbers may be wider than the datatype -> their dtype."""
+_PIECE = 1 << 15
+"""Numbers that are converted at a time, to release the interpreter's lock in between."""
 
 
-def form_of(model: LoadedModel, message: InferMessage) -> InferForm:
-    """Return what a request says besides its tensors, the same object each time while it is remembered.
+class Head(NamedTuple):
+    """What a request says besides raw tensors.
+
+    Attributes:
+        request: what it says, in the terms of HTTP.
+        contents: for each input its `InferTensorContents`; None where it has none.
+    """
+
+    request: InferRequest
+    contents: tuple[Any | None, ...]
+
+
+def read_head(message: InferMessage) -> Head:
+    """Return what a request says besides raw tensors.
 
     Raises:
         ServiceError: 400, 413 `too_many_values`.
     """
-    has_contents = tuple([part is not None for part in message.contents])
-    key = message.head, message.sizes, has_contents
-    if len(message.head) > _BRIEF:
-        return _parse(key)
-    known = _known.get(model)
-    if known is None:
-        known = _known[model] = lru_cache(_MOST_FORMS)(_parse)
-    return known(key)
+    found = _parse_brief(message.head) if len(message.head) <= _BRIEF_BYTES else _parse(message.head)
+    inputs, raw = found.request.inputs, message.raw
+    if raw:
+        for tensor, contents in zip(inputs, found.contents, strict=True):
+            if contents is not None:
+                given = "has contents, but the request has raw_input_contents as well"
+                raise bad_request(f"{tensor.place} {given}; send one of them")
+        if len(raw) != len(inputs):
+            raise bad_request(f"the request has {len(inputs)} inputs and {len(raw)} raw_input_contents")
+    return found
 
 
-_Key = tuple[bytes, tuple[int, ...], tuple[bool, ...]]
-"""A head, the size of each of the raw contents, and which inputs have contents of their own."""
+def raw_contents(tensor: InputTensor, contents: Any | None) -> memoryview:
+    """Return the elements of an input as raw contents: little-endian, a string after its length in four bytes.
 
-_known: WeakKeyDictionary[LoadedModel, Callable[[_Key], InferForm]] = WeakKeyDictionary()
+    Args:
+        tensor: the input.
+        contents: its `InferTensorContents`; None: it has none.
+
+    Raises:
+        ServiceError: 400 `invalid_request`, 422 `out_of_range`.
+    """
+    if contents is None:
+        return memoryview(b"")
+    wanted = _FIELD_OF.get(tensor.datatype, "")
+    for field, _ in contents.ListFields():
+        if field.name != wanted:
+            raise _wrong_field(tensor, wanted, field.name)
+    if not wanted:
+        return memoryview(b"")
+    values = getattr(contents, wanted)
+    if tensor.datatype == BYTES:
+        return memoryview(write_strings(values))
+    dtype = DTYPES[tensor.datatype]
+    array = np.empty(len(values), _WIDE.get(wanted, dtype))
+    for start in range(0, len(values), _PIECE):
+        array[start : start + _PIECE] = values[start : start + _PIECE]
+    if array.dtype != dtype:
+        array = to_integers(array, dtype, tensor.place)
+    return array.view(np.uint8).data
 
 
-def _parse(key: _Key) -> InferForm:
-    head, sizes, has_contents = key
+def parameters_of(entry: Any) -> Document:
+    """Return the `parameters` of a message by name, None for those without a value."""
+    values: Document = {}
+    for name, parameter in entry.parameters.items():
+        chosen = parameter.WhichOneof("parameter_choice")
+        values[name] = None if chosen is None else getattr(parameter, chosen)
+    return values
+
+
+def _parse(head: bytes) -> Head:
     try:
         message = ModelInferRequest.FromString(head)
     except DecodeError as error:
         raise malformed("it is no ModelInferRequest") from error
-    request = parse_request(_document(message))
-    _check_contents(request, sizes, has_contents)
-    return InferForm(request)
+    contents = [entry.contents if entry.HasField("contents") else None for entry in message.inputs]
+    return Head(parse_request(_document(message)), tuple(contents))
 
 
-def _check_contents(request: InferRequest, sizes: tuple[int, ...], has_contents: tuple[bool, ...]) -> None:
-    """Check that the tensors are all raw, one for each input, or all of them in the inputs."""
-    if not sizes:
-        return
-    for tensor, has in zip(request.inputs, has_contents, strict=True):
-        if has:
-            raise both_contents(tensor.name)
-    if len(sizes) != len(request.inputs):
-        raise bad_request(f"the request has {len(request.inputs)} inputs and {len(sizes)} raw_input_contents")
+_parse_brief = lru_cache(_MOST_HEADS)(_parse)
 
 
 def _document(message: Any) -> Document:
@@ -91,10 +147,7 @@ def _own_parameters(entry: Any) -> Document:
     return kept
 
 
-def parameters_of(entry: Any) -> Document:
-    """Return the `parameters` of a message by name, None for those without a value."""
-    values: Document = {}
-    for name, parameter in entry.parameters.items():
-        chosen = parameter.WhichOneof("parameter_choice")
-        values[name] = None if chosen is None else getattr(parameter, chosen)
-    return values
+def _wrong_field(tensor: InputTensor, wanted: str, given: str) -> ServiceError:
+    expected = f"{wanted} or raw_input_contents" if wanted else "raw_input_contents"
+    message = f"{tensor.place} is {tensor.datatype} and has {given}; expected {expected}"
+    return ServiceError(400, "invalid_request", message, {"expected": expected})

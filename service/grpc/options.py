@@ -8,6 +8,9 @@ from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.server.connection_policy import SEND_TIMEOUT, most_connections
 
+CONNECTION_SECONDS = 10.0
+"""Age at which one of several processes has a connection's client connect again, to whatever process serves then. No
+call is lost: gRPC varies the age by a tenth, and answers calls that arrive meanwhile."""
 _HANDSHAKE_MS = 10_000
 _NO_COMPRESSION = 1
 """A bit for each algorithm; the lowest stands for messages as they are."""
@@ -40,6 +43,8 @@ def channel_options(settings: Settings, *, is_shared: bool = False) -> list[tupl
         ("grpc.http2.ping_timeout_ms", patience),  # the response comes after all that is on its way already
         ("grpc.keepalive_permit_without_calls", 1),
     ]
+    if is_shared:
+        options.append(("grpc.max_connection_age_ms", round(CONNECTION_SECONDS * 1e3)))
     if not is_unpacking_bounded(grpc.__version__):
         options.append(("grpc.compression_enabled_algorithms_bitset", _NO_COMPRESSION))
     return options

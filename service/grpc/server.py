@@ -2,8 +2,12 @@
 
 import asyncio
 import logging
+import os
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -15,7 +19,7 @@ from service.grpc.front import Front, Method, Rpc, UnaryHandler
 from service.grpc.health import Health
 from service.grpc.inference import Inference
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE
-from service.grpc.options import channel_options, tls_credentials
+from service.grpc.options import CONNECTION_SECONDS, channel_options, tls_credentials
 from service.grpc.streaming import Streams
 from service.lifecycle import Phase
 from service.processes.slot import Slot
@@ -23,6 +27,9 @@ from service.server.connection_policy import most_connections
 
 _LAST_SECONDS = 1.0
 """Seconds that calls have to end when the application ends: what it accepted is answered by then."""
+_LEAVE_SECONDS = 1.2 * CONNECTION_SECONDS
+"""Seconds in which all clients of a process that is replaced connect to others."""
+_DESCRIPTORS = Path("/proc/self/fd")
 
 _SHARED_MEMORY = tuple(
     f"{kind}SharedMemory{call}"
@@ -59,6 +66,7 @@ class GrpcServer:
         self._streams = Streams(front, self._inference, STREAM)
         self._server: grpc.aio.Server | None = None
         self._ending: asyncio.Task[None] | None = None
+        self._draining = asyncio.Event()
         self.port = 0
 
     async def start(self) -> None:
@@ -81,8 +89,8 @@ class GrpcServer:
         port = self._shared_port or settings.grpc_port or 0
         self.port = _bind(self._server, _address(settings, port), self._credentials)
         await self._server.start()
-        tell = asyncio.get_running_loop().call_soon_threadsafe
-        self._front.services.lifecycle.watch(partial(tell, self._phase_changed))
+        notify = asyncio.get_running_loop().call_soon_threadsafe
+        self._front.services.lifecycle.watch(partial(notify, self._phase_changed))
         _logger.info("gRPC is listening on %s", _address(settings, self.port))
 
     async def stop(self) -> None:
@@ -96,22 +104,49 @@ class GrpcServer:
         return self._ending is not None and not self._ending.done()
 
     def leave(self) -> None:
-        """Leave new calls to the process that has taken this one's place."""
+        """Leave new connections to the process that has taken this one's place; end when the old ones have ended."""
         self._health.leave()
-        self._end()
+        _close_listening_sockets(self.port)
+        self._end(_LEAVE_SECONDS)
 
     def _phase_changed(self) -> None:
-        """Tell those who watch; when the server drains, have clients go to other servers."""
-        self._health.tell()
+        """Notify watchers; when the server drains, have clients go to other servers."""
+        self._health.notify()
         if self._front.services.lifecycle.phase is Phase.DRAINING:
             self._streams.drain()
-            self._end()
+            self._draining.set()
+            self._end(0.0)
 
-    def _end(self) -> None:
-        """Close the port and have clients connect again; calls in progress get their responses."""
+    def _end(self, seconds: float) -> None:
+        """Close the port and have clients connect again, after some seconds or once the server drains."""
         if self._ending is None and self._server is not None:
-            grace = self._settings.drain_seconds + _LAST_SECONDS
-            self._ending = asyncio.get_running_loop().create_task(self._server.stop(grace))
+            self._ending = asyncio.get_running_loop().create_task(self._stop_after(self._server, seconds))
+
+    async def _stop_after(self, server: grpc.aio.Server, seconds: float) -> None:
+        """Wait until clients have left, as gRPC aborts calls that arrive once it stops; then answer what has begun."""
+        if seconds:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._draining.wait(), seconds)
+        await server.stop(self._settings.drain_seconds + _LAST_SECONDS)
+
+
+def _close_listening_sockets(port: int) -> None:
+    """Accept no more connections on a port, without what gRPC does to calls when it stops. Linux only."""
+    for entry in _DESCRIPTORS.iterdir():
+        with (
+            suppress(OSError),
+            socket.socket(fileno=os.dup(int(entry.name))) as opened,
+        ):  # it may be no socket
+            if _listens(opened, port):
+                opened.shutdown(socket.SHUT_RD)
+
+
+def _listens(opened: socket.socket, port: int) -> bool:
+    if opened.family not in (socket.AF_INET, socket.AF_INET6):
+        return False
+    return (
+        bool(opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)) and opened.getsockname()[1] == port
+    )
 
 
 def _bind(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 
 from service.context import RequestContext
-from service.errors import ServiceError
+from service.errors import ServiceError, shutting_down
 from service.grpc.front import Front, Incoming, Method, Rpc, explain
 from service.grpc.infer_message import split
 from service.grpc.inference import Inference
@@ -13,7 +13,6 @@ from service.grpc.status import CANCELLED, OK, code_of, details_of
 from service.grpc.wire import prefix
 from service.lifecycle import Phase
 from service.peer import Peer
-from service.scheduling.refusals import shutting_down
 
 _Response = message_class("inference.ModelStreamInferResponse")
 _RESPONSE = 2

@@ -35,7 +35,9 @@ class UnreadResponses:
         """
         held = self._held.get(client, 0)
         if held > self._most:
-            message = f"{held} bytes of responses are not read yet, {self._most} are the most for one client; read them"
+            message = (
+                f"{held} bytes of responses are unread; the maximum per client is {self._most}: read them"
+            )
             raise ServiceError(429, "responses_unread", message, {"unread": held, "limit": self._most})
 
     def add(self, client: Peer, size: int) -> None:

@@ -77,7 +77,7 @@ class Access:
         raise refused
 
     def is_admin(self, client: Peer) -> bool:
-        """Tell whether a client that `check` returned has an admin key."""
+        """Return whether a client that `check` returned has an admin key."""
         return self._admin.holds(client)
 
 
@@ -126,9 +126,7 @@ def has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 def _unauthorized(given: bool) -> ServiceError:
     message = (
-        "the key is not known here"
-        if given
-        else "a key is needed: Authorization: Bearer KEY, or X-API-Key: KEY"
+        "the key is unknown" if given else "a key is required: Authorization: Bearer KEY, or X-API-Key: KEY"
     )
     challenge = f'{_CHALLENGE}, error="invalid_token"' if given else _CHALLENGE
     details = {"accepted": ["Authorization: Bearer", "X-API-Key"]}

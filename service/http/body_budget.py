@@ -8,12 +8,12 @@ from time import monotonic
 from service.context import RequestContext
 from service.errors import ServiceError
 from service.peer import Peer
-from service.scheduling.service_rate import ServiceRate
+from service.scheduling.queue import ServiceRate
 
 STEP = 1 << 20
 """Bytes that are reserved beyond those that have arrived, once any have: they may be in buffers already."""
 GRACE_SECONDS = 1.0
-"""A body gives way to others when it has had so long to arrive."""
+"""Seconds that a body has to arrive before it may be aborted for the sake of others."""
 _RESERVE = 8
 """One in so many bytes is there beyond the limit, for clients that hold less than another."""
 _UNKNOWN = RequestContext("")
@@ -22,8 +22,8 @@ _UNKNOWN = RequestContext("")
 class BodyBudget:
     """Bytes that the bodies of all requests may take together, from when they arrive until they are answered.
 
-    What a client promises takes nothing. Where there is too little room, bodies that arrive more slowly give way, and
-    then those that arrive of the client that holds most. While that client holds more than another wants to hold in
+    What a client declares takes nothing. Where there is too little room, bodies that arrive more slowly are aborted,
+    and then those that arrive of the client that holds most. While that client holds more than another wants to hold in
     all, the other may go beyond the limit, by an eighth of it: nobody can take all of the budget. A body that exceeds
     the budget by itself is accepted while there is no other: the size of one request is limited by `max_body_bytes`.
     Used on the event loop only.
@@ -43,7 +43,7 @@ class BodyBudget:
         self.used = 0
 
     def check(self, count: int, client: Peer) -> None:
-        """Check that there would be room for some bytes of a client, if slow bodies gave way.
+        """Check that there would be room for some bytes of a client, if slow bodies were aborted.
 
         Raises:
             ServiceError: 503 `buffers_full`.
@@ -85,11 +85,11 @@ class BodyBudget:
         self._arriving.add(body)
 
     def end(self, body: "Reservation") -> None:
-        """Note that a body has arrived, or is not waited for any more: from now on, it does not give way."""
+        """Note that a body has arrived, or is not awaited any more: from now on, it is not aborted."""
         self._arriving.discard(body)
 
     def _make_room(self, count: int, wanting: "Reservation") -> None:
-        """Have bodies give way that arrive more slowly than the one that wants room, then those of a heavier client.
+        """Abort bodies that arrive more slowly than the one that wants room, then those of a client that holds more.
 
         Raises:
             ServiceError: 503 `buffers_full`.
@@ -131,8 +131,8 @@ class BodyBudget:
     def _refusal(self, count: int) -> ServiceError:
         seconds = self._rate.retry_after(self.used + count - self._limit)
         message = (
-            f"{self.used} bytes of other requests are being answered, {self._limit} are the most; "
-            f"try again in {seconds} s"
+            f"the bodies of requests in progress have {self.used} bytes; the maximum is {self._limit}: "
+            f"retry in {seconds} s"
         )
         details = {"used": self.used, "limit": self._limit, "retry_after": seconds}
         headers = {"Retry-After": str(seconds), "Connection": "close"}
@@ -145,7 +145,7 @@ class Reservation:
     Attributes:
         held: bytes.
         began: when its body was first waited for, in seconds of `monotonic`.
-        refusal: why it had to give way; None where it did not.
+        refusal: why it was aborted; None where it was not.
     """
 
     __slots__ = ("_budget", "_context", "_deadline", "_declared", "_received", "began", "held", "refusal")
@@ -176,7 +176,7 @@ class Reservation:
         """Note that the body is waited for.
 
         Args:
-            deadline: ends the waiting if the body has to give way.
+            deadline: ends the waiting if the body is aborted.
 
         Raises:
             ServiceError: 503 `buffers_full`.

@@ -45,7 +45,7 @@ def internal_error(request_id: str) -> ServiceError:
     return ServiceError(
         500,
         "internal_error",
-        "the server failed to response; its log says why, under this request id",
+        "the server failed; its log says why, under this request id",
         {"request_id": request_id},
     )
 
@@ -93,7 +93,7 @@ def _http_error(request: Request, error: HTTPException) -> ServiceError:
         if path.strip("/").lower() in _OTHER_PROBES:
             message += "; the probes are GET /livez and GET /readyz"
     elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        code, message = "method_not_allowed", f"{path} does not take {request.method}"
+        code, message = "method_not_allowed", f"{request.method} is not allowed on {path}"
         details["allowed"] = sorted(headers.get("Allow", "").split(", "))
     return ServiceError(error.status_code, code, message, details, headers)
 

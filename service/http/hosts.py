@@ -68,7 +68,7 @@ class AllowedHosts:
             return None
         name = _without_port(host.decode("latin-1"))
         if not self._allows(name):
-            message = f"the server does not answer for the host {shown(name)}; allowed_hosts lists others"
+            message = f"the host {shown(name)} is not allowed; add it to allowed_hosts"
             return ServiceError(
                 421, "host_refused", message, {"host": name[:200], "setting": "allowed_hosts"}
             )
@@ -86,7 +86,7 @@ class AllowedHosts:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether nobody but this machine reaches what listens on a host.
+    """Return whether nobody but this machine reaches what listens on a host.
 
     Args:
         host: an IP address, or a name, which is resolved.

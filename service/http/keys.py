@@ -72,7 +72,7 @@ class KeyRing:
         return found
 
     def holds(self, digest: Peer) -> bool:
-        """Tell whether a digest that `accepts` returned is of one of these keys."""
+        """Return whether a digest that `accepts` returned is of one of these keys."""
         return digest in self._fixed or digest in self._filed
 
     def _look(self) -> None:
@@ -87,14 +87,14 @@ class KeyRing:
         except (OSError, SettingsError) as error:
             if self._seen is not None:
                 reason = error if isinstance(error, SettingsError) else error.strerror
-                _logger.warning("%s_file: the keys read last still hold: %s", self._setting, reason)
+                _logger.warning("%s_file: the previous keys stay in use: %s", self._setting, reason)
             self._seen = None
 
     def _read(self, path: Path) -> None:
         name = f"{self._setting}_file"
         try:
             if not path.is_file() and path.exists():
-                raise SettingsError(f"{name}: {path} is no regular file")
+                raise SettingsError(f"{name}: {path} is not a regular file")
             state = _state(path)
             with path.open("rb") as file:
                 data = file.read(_FILE_BYTES + 1)

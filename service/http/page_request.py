@@ -1,4 +1,4 @@
-"""Tells which requests are those of a browser that is to show a page."""
+"""Determines which requests are those of a browser that is to show a page."""
 
 from collections.abc import Iterable
 

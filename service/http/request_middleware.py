@@ -8,8 +8,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.context import REQUEST_ID_HEADER, RequestContext, has_arrived, open_context
+from service.http.body import BodyChannel
 from service.http.body_budget import BodyBudget, Reservation
-from service.http.body_channel import BodyChannel
 from service.lifecycle import Lifecycle
 from service.log_context import request_id
 from service.telemetry.request_log import CLIENT_CLOSED_REQUEST, RequestLog

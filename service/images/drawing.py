@@ -22,6 +22,8 @@ COLOURS = (
 _INK = (0, 0, 0)
 _PAPER = (255, 255, 255)
 _MASK_OPACITY = 0.45
+_HEAT_OPACITY = 0.75
+_RED, _BLUE = (213, 40, 0), (0, 90, 200)
 _LONGEST_TEXT = 60
 """Most characters of a text that are drawn."""
 
@@ -65,6 +67,19 @@ class Drawing:
         right, bottom = max(left, right), max(top, bottom)
         self._pen.rectangle((left, top, right, bottom), outline=colour_of(index), width=self.line_width)
         self._label(left, top, text, index)
+
+    def outline(self, corners: Sequence[Point], text: str, index: int) -> None:
+        """Draw lines between corners, and a text at the uppermost one.
+
+        Args:
+            corners: x and y of each, in order.
+            text: what is within them.
+            index: chooses the colour.
+        """
+        places = self._points(corners)
+        self._pen.line([*places, places[0]], fill=colour_of(index), width=self.line_width)
+        if text:
+            self._label(*min(places, key=lambda place: place[1]), text, index)
 
     def points(self, points: Sequence[Point], lines: Sequence[tuple[int, int]], index: int) -> None:
         """Draw points, and lines between pairs of them; those that are no numbers are left out.
@@ -118,6 +133,23 @@ class Drawing:
         cover = Image.fromarray(sample(rows, columns) * np.uint8(round(255 * _MASK_OPACITY)))
         place = int(x[0]), int(y[0]), int(x[-1]) + 1, int(y[-1]) + 1
         self._image.paste(colour_of(index), place, cover)
+
+    def heatmap(self, values: Array, corners: tuple[float, float, float, float]) -> None:
+        """Make the picture grey, and colour a part of it: red where values are positive, blue where negative.
+
+        Args:
+            values: float (rows, columns), spread over the part; the largest has the strongest colour.
+            corners: left, top, right and bottom of the part.
+        """
+        (left, top), (right, bottom) = self._points([corners[:2], corners[2:]])
+        place = round(left), round(top)
+        size = max(1, round(right) - place[0]), max(1, round(bottom) - place[1])
+        share = np.nan_to_num(values / (np.abs(values).max(initial=0.0) or 1.0))
+        self._image.paste(self._image.convert("L").convert(self._image.mode))
+        for sign, colour in ((1, _RED), (-1, _BLUE)):
+            opacity = np.uint8(np.clip(sign * share, 0, 1) * (255 * _HEAT_OPACITY))
+            cover = Image.fromarray(opacity).resize(size, Image.Resampling.BILINEAR)
+            self._image.paste(colour, place, cover)
 
     def bars(self, rows: Sequence[tuple[str, float, int]]) -> None:
         """Draw a bar for each class on the lower part of the picture, most probable first.

@@ -126,7 +126,7 @@ def _unreadable(place: str, formats: Collection[str], problem: str = "") -> Serv
 
 
 def _unsupported(place: str, formats: Collection[str], found: str) -> ServiceError:
-    message = f"{place} is {found}, which is not taken; expected {', '.join(formats)}"
+    message = f"{place} is {found}, which is not supported; expected {', '.join(formats)}"
     return ServiceError(
         415, "unsupported_image_format", message, {"format": found, "accepted": list(formats)}
     )
@@ -137,7 +137,7 @@ def _check_sides(header: ImageHeader, formats: Collection[str], place: str) -> N
     if not short:
         raise _unreadable(place, formats, "it has no pixels")
     if long > MAX_ASPECT * short:
-        message = f"{place} has {header.width} x {header.height} pixels; the most is 1 : {MAX_ASPECT}"
+        message = f"{place} has {header.width} x {header.height} pixels; the maximum is 1 : {MAX_ASPECT}"
         details = {"sizes": [[header.width, header.height]], "limit": MAX_ASPECT}
         raise ServiceError(413, "image_too_large", message, details)
 
@@ -204,7 +204,7 @@ def _read_bmp(data: bytes) -> ImageHeader:
     else:
         width, height, _, bits, compression = struct.unpack_from("<iiHHI", data, 18)
     if compression not in _BITMAP_COMPRESSIONS:
-        raise _DamagedError("a compressed BMP is not taken")
+        raise _DamagedError("a compressed BMP is not supported")
     width, height = abs(width), abs(height)
     needed = (width * bits + 31) // 32 * 4 * height
     if len(data) - offset < needed - 3:  # some writers leave out what fills the last row

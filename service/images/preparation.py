@@ -147,7 +147,7 @@ def _too_large(headers: Sequence[ImageHeader], limit: int) -> ServiceError:
     pixels = sum(header.width * header.height for header in headers)
     weighted = sum(header.weighted_pixels for header in headers)
     counted = f", which count as {weighted} in their formats" if weighted > pixels else ""
-    message = f"the request's images have {pixels} pixels{counted}; at most {limit} are taken"
+    message = f"the request's images have {pixels} pixels{counted}; the maximum is {limit}"
     sizes = [[header.width, header.height] for header in headers[:16]]
     return ServiceError(413, "image_too_large", message, {"sizes": sizes, "limit": limit})
 

@@ -1,6 +1,7 @@
 """Decodes whole pictures to pixels, and cuts parts of them out."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +12,18 @@ from service.images.encoded_image import EncodedImage
 from service.images.image_header import ImageHeader
 from service.images.preparation import ImageInput, open_images, prepare
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom in pixels of a picture."""
+Point = tuple[float, float]
+"""x and y in pixels of a picture."""
+Corners = tuple[Point, Point, Point, Point]
+"""Upper left, upper right, lower right and lower left corner of a part of a picture that may be rotated."""
+
+_UPRIGHT_LINE = 1.5
+"""Height over width from which a part is taken for a line that runs from the top to the bottom, as PP-OCR does."""
 
 
 def whole_picture(data: bytes, config: ImageConfig, size: tuple[int, int], limits: Limits) -> Array:
@@ -47,28 +58,46 @@ def whole_picture(data: bytes, config: ImageConfig, size: tuple[int, int], limit
     return np.ascontiguousarray(pixels.transpose(1, 2, 0))
 
 
-def cut_boxes(pixels: Array, boxes: Sequence[Box], margin: float) -> list[EncodedImage]:
+def cut_parts(
+    pixels: Array, parts: Sequence[Array], margin: float, rotations: Sequence[int]
+) -> list[EncodedImage]:
     """Return parts of a picture as images that need no decoding.
 
     Args:
         pixels: what `whole_picture` gave.
-        boxes: the parts, each widened to whole pixels, and to one at least.
+        parts: x and y of the upper left and the lower right corner of a box, (2, 2), which is widened to whole pixels,
+            and to one at least; or of four corners, (4, 2), as `Corners` has them, between which is interpolated.
         margin: part of a box's width and height that is added on each side, within the picture.
+        rotations: for each part by how many degrees its content is rotated clockwise, which is undone: 0, 90, 180, 270.
     """
     from PIL import Image  # noqa: PLC0415  # a start needs no Pillow
 
     whole = Image.fromarray(pixels)
     crops = []
-    for box in boxes:
-        corners = whole_box(box, margin, whole.size)
-        crop = whole.crop(corners)
+    for part, degrees in zip(parts, rotations, strict=True):
+        is_box = len(part) == 2
+        crop = whole.crop(whole_box(part, margin, whole.size)) if is_box else _straightened(whole, part)
+        if degrees:
+            crop = crop.transpose(getattr(Image.Transpose, f"ROTATE_{degrees}"))
         crops.append(EncodedImage(b"", ImageHeader("PNG", *crop.size), "the crop", crop))
     return crops
 
 
-def whole_box(box: Box, margin: float, size: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Return a box with its margin in whole pixels, within a picture of a width and a height."""
-    left, top, right, bottom = box
+def _straightened(whole: "Image.Image", corners: Array) -> "Image.Image":
+    """Return what lies between corners; a part that is much higher than wide is rotated so that it lies."""
+    from PIL import Image  # noqa: PLC0415  # as above
+
+    sides = np.hypot(*(np.roll(corners, -1, axis=0) - corners).T)
+    width, height = (max(1, int(max(pair))) for pair in (sides[::2], sides[1::2]))
+    counterclockwise = corners[[0, 3, 2, 1]].ravel().tolist()
+    method = Image.Transform.QUAD
+    part = whole.transform((width, height), method, counterclockwise, Image.Resampling.BICUBIC)
+    return part.transpose(Image.Transpose.ROTATE_90) if height >= _UPRIGHT_LINE * width else part
+
+
+def whole_box(box: Array, margin: float, size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Return a box (2, 2) with its margin in whole pixels, within a picture of a width and a height."""
+    (left, top), (right, bottom) = box.tolist()
     across, down = margin * (right - left), margin * (bottom - top)
     start = min(max(0, int(np.floor(left - across))), size[0] - 1)
     above = min(max(0, int(np.floor(top - down))), size[1] - 1)

@@ -11,13 +11,13 @@ from pydantic import BaseModel, Field, ValidationError
 
 from engine import TraceLevel
 from service.codec import JSON_TYPE, Decoded, Options
+from service.codec.response import EncodedResponse
 from service.codec.texts import bind_texts
 from service.config.limits import Limits
 from service.config.wording import problem_of
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import RunOutcome
-from service.scheduling.response import EncodedResponse
 from service.tasks.text_embedding import TextEmbedding, TextVector
 from service.tasks.text_span import TextSpan
 
@@ -76,7 +76,7 @@ def parse_embedding_request(body: bytes) -> EmbeddingRequest:
     """
     if len(body) > MAX_BYTES:
         message = (
-            f"the body has {len(body)} bytes; at most {MAX_BYTES} are taken here: send fewer texts at a time"
+            f"the body has {len(body)} bytes; the maximum is {MAX_BYTES} here: send fewer texts at a time"
         )
         raise ServiceError(413, "body_too_large", message, {"limit": MAX_BYTES, "unit": "bytes"})
     try:

@@ -21,17 +21,16 @@ from service.codec.json_document import MAX_VALUES
 from service.codec.json_numbers import Numbers
 from service.codec.json_tensor import parse_data
 from service.codec.json_text import dump_pieces
+from service.codec.response import EncodedResponse
 from service.config.limits import Limits, too_large
 from service.context import context_of
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
-from service.infer.exchange import geometries
-from service.infer.response_size import array_bytes
+from service.infer.exchange import array_bytes, geometries
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import SurfaceName
-from service.scheduling.response import EncodedResponse
 
 _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"
@@ -96,6 +95,14 @@ class PredictExchange:
             ServiceError: the body is not what the model can take.
             NeedsDecoderError: it is large, and this thread leaves those to others.
         """
+        decoded = self.read()
+        self.images = geometries(decoded.pictures)
+        self.body = b""
+        pictures = decoded.pictures if self.model.steps else ()
+        return Decoded(decoded.inputs, Options(trace=TraceLevel.OFF, capture=()), pictures)
+
+    def read(self) -> Decoded:
+        """Return what the body holds; raises as `decode`."""
         self.limits.check_body(len(self.body))
         document = parse_json(self.body, None, self.limits)
         check_keys(document, _KEYS, "the body")
@@ -104,11 +111,7 @@ class PredictExchange:
             raise ServiceError(400, "invalid_json", "expected one of instances and inputs in the body")
         payload = self._rows(document["instances"]) if self.by_rows else self._columns(document["inputs"])
         model = self.model
-        decoded = decode_document(payload, model.graph.inputs, model.config, self.limits)
-        self.images = geometries(decoded.pictures)
-        self.body = b""
-        pictures = decoded.pictures if model.steps else ()
-        return Decoded(decoded.inputs, Options(trace=TraceLevel.OFF, capture=()), pictures)
+        return decode_document(payload, model.graph.inputs, model.config, self.limits)
 
     def encode(self, outcome: RunOutcome) -> EncodedResponse:
         """Return the response: predictions where the task's say all that the outputs do, else the outputs.
@@ -222,7 +225,7 @@ def _column(values: list[Any], name: str, limits: Limits) -> list[Any]:
             continue
         if value.values is None:
             parse_data(value, None, None, limits, name)
-            raise ServiceError(400, "invalid_tensor", f"{name}: data holds something else than numbers")
+            raise ServiceError(400, "invalid_tensor", f"{name}: data holds values other than numbers")
         count += value.values.size
         if count > MAX_VALUES:
             raise too_large("too_many_values", "the JSON", count, MAX_VALUES, "values")

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from engine import Array
 from service.codec import Picture
 from service.config.limits import Limits
 from service.config.model_config import ImageConfig
 from service.decoding import leave_large
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
-from service.images.whole import whole_picture
+from service.images.whole import Box, whole_picture
 from service.tasks import Prediction, Task
 
 PNG_TYPE = "image/png"
@@ -64,6 +65,23 @@ def render(
     drawing = Drawing(pixels, (geometry.width, geometry.height))
     for item in (predictions or ())[:1]:
         task.draw(drawing, item)
+    return drawing.encode()
+
+
+def render_heatmap(
+    picture: Picture, heatmap: Array, region: Box, config: ImageConfig, limits: Limits
+) -> bytes:
+    """Return the picture as PNG, with a heatmap laid over the region: red where it is positive, blue where negative.
+
+    Raises:
+        ServiceError: the picture cannot be decoded once more.
+    """
+    geometry = picture.geometry
+    pixels = whole_picture(picture.data, config, drawn_size(geometry), limits)
+    from service.images.drawing import Drawing  # noqa: PLC0415  # a start needs no Pillow
+
+    drawing = Drawing(pixels, (geometry.width, geometry.height))
+    drawing.heatmap(heatmap, region)
     return drawing.encode()
 
 

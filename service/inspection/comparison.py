@@ -21,7 +21,7 @@ _MOST_RUNS = 24
 """Most such runs."""
 
 Stop = Callable[[], str | None]
-"""Tells why a run is to stop, None while it is to go on."""
+"""Returns why a run is to stop, None while it is to go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _portions(graph: RuntimeGraph, other: RuntimeGraph, inputs: Mapping[str, Arr
         size += spec.nbytes
     if len(portions) > _MOST_RUNS:
         message = (
-            f"the operands to compare would take {len(portions)} runs; at most {_MOST_RUNS} are made: send a "
+            f"the operands to compare would take {len(portions)} runs; the maximum is {_MOST_RUNS}: send a "
             "smaller input"
         )
         raise ServiceError(413, "comparison_too_large", message, {"limit": _MOST_RUNS, "unit": "runs"})

@@ -3,12 +3,19 @@
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from engine import Array, RuntimeOperator, widen
 from service.graph.modules import modules_of
 from service.graph.view import describe_graph
 from service.graph.wiring import wiring_of
 from service.inspection.distribution import distribution_of, thinned
 from service.repository.loaded_model import LoadedModel
+
+_MOST_FILTERS = 64
+"""Most filters of an attribute that are shown as pictures."""
+_LONGEST_SIDE = 64
+"""Most rows, and most columns, of such a picture."""
 
 
 def find_operator(model: LoadedModel, name: str) -> RuntimeOperator | None:
@@ -64,4 +71,30 @@ def _describe_attribute(operator: RuntimeOperator, key: str) -> dict[str, Any]:
         "nan": found.nan,
         "inf": found.inf,
         "histogram": {"edges": found.edges, "counts": found.counts} if found.counts else None,
+        "filters": None if is_of_pairs else _filters(stored, attribute.dtype),
     }
+
+
+def _filters(stored: Array, dtype: str) -> list[list[list[float | None]]] | None:
+    """Return the planes of the first filters at their first channel, or of a matrix some rows and columns.
+
+    Args:
+        stored: a weight, (filters, channels, …, rows, columns) or (rows, columns).
+        dtype: its type in the model.
+    """
+    if stored.ndim == 2:
+        rows, columns = (-(-side // _LONGEST_SIDE) or 1 for side in stored.shape)
+        planes = stored[None, ::rows, ::columns]
+    else:
+        planes = stored[:_MOST_FILTERS]
+        while planes.ndim > 3 and planes.size:
+            planes = planes[:, 0]
+    if planes.ndim != 3 or not planes.size or not 1 < planes[0].size <= _LONGEST_SIDE**2:
+        return None
+    values = widen(planes, dtype)
+    if values.dtype.kind == "c":
+        return None
+    return [
+        [[float(x) if np.isfinite(x) else None for x in row] for row in plane]
+        for plane in values.astype(np.float64)
+    ]

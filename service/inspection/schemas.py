@@ -30,6 +30,10 @@ class AttributeDetail(BaseModel):
     nan: int = 0
     inf: int = 0
     histogram: HistogramView | None
+    filters: list[list[list[float | None]]] | None = Field(
+        default=None,
+        description="first channels of at most 64 filters, or a matrix at a step; null where values are not finite",
+    )
 
 
 class OperatorDetail(BaseModel):

@@ -28,7 +28,7 @@ class Slot:
         metrics: folder in which `prometheus_client` keeps the counters of all slots.
         shares: descriptor of the memory in which each process notes how many connections it has.
         is_first: whether no other process serves yet, so that the port answers while models are loaded.
-        is_told: whether what it does at its start is logged; otherwise only what goes wrong is.
+        is_shown: whether what it does at its start is logged; otherwise only what goes wrong is.
         grpc_port: port that all processes listen on for gRPC; None without.
     """
 
@@ -40,7 +40,7 @@ class Slot:
     metrics: str
     shares: int
     is_first: bool
-    is_told: bool
+    is_shown: bool
     grpc_port: int | None
 
     @property

@@ -160,7 +160,7 @@ class Supervisor:
         return self._exit_code
 
     async def _serve(self) -> None:
-        first = await self._start(is_first=True, is_told=True)
+        first = await self._start(is_first=True, is_shown=True)
         if not await first.until_ready():
             return self._fail_start(first)
         others = [await self._start() for _ in range(self._count - 1)]
@@ -189,7 +189,7 @@ class Supervisor:
             self._exit_code = START_FAILED
             _logger.error("process %d ended at its start: %s", process.number, process.ending)
 
-    async def _start(self, *, is_first: bool = False, is_told: bool = False) -> _Process:
+    async def _start(self, *, is_first: bool = False, is_shown: bool = False) -> _Process:
         """Start the command of this process again, which reads its settings again, in a free slot.
 
         It is of a process group of its own, so that Ctrl-C reaches only the supervisor, and ignores SIGHUP.
@@ -209,7 +209,7 @@ class Supervisor:
             self._metrics,
             self._shares,
             is_first,
-            is_told,
+            is_shown,
             self._grpc_port,
         )
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # inherited from its first moment on
@@ -297,17 +297,17 @@ class Supervisor:
             self._rolling.clear()
             _logger.info("restarting: processes are replaced one by one")
             for place, worker in enumerate(self._workers):
-                if not await self._replace(worker, is_told=place == 0):
+                if not await self._replace(worker, is_shown=place == 0):
                     break
             else:
                 _logger.info("restarted: %d processes were replaced", len(self._workers))
 
-    async def _replace(self, worker: _Worker, *, is_told: bool) -> bool:
+    async def _replace(self, worker: _Worker, *, is_shown: bool) -> bool:
         """Start a new process and retire the old one; returns whether the new one serves."""
         await worker.process.until_ready()
         async with worker.replacing:
             try:
-                new = await self._start(is_told=is_told)
+                new = await self._start(is_shown=is_shown)
             except OSError as error:
                 _logger.error("restart aborted: no process can be started: %s", error)  # noqa: TRY400
                 return False

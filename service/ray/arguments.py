@@ -164,6 +164,6 @@ def _read_deployment(given: object) -> Deployment:
 def _word(fault: Any) -> str:
     where = ".".join(("deployment", *map(str, fault["loc"])))
     if fault["type"] == "extra_forbidden":
-        return f"{where}: there is no such argument"
+        return f"{where}: unknown argument"
     problem = problem_of(fault)
     return f"{where}: {problem[0].lower()}{problem[1:]}, got {fault['input']!r}"

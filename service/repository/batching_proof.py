@@ -150,7 +150,7 @@ def _draw(port: Port, shape: tuple[int, ...], limits: Limits) -> Array:
     rows = shape[0]
     if prod(shape) > limits.tensor_elements:
         problem = f"{rows} rows of input {port.operand} have {prod(shape)} elements"
-        raise _NotRunnableError(f"{problem}; at most {limits.tensor_elements} are taken")
+        raise _NotRunnableError(f"{problem}; the maximum is {limits.tensor_elements}")
     dtype = PNNX_COMPUTE[port.dtype or "f32"]
     if dtype.kind in "iub":  # 0 and 1 are valid as numbers, as indices and as truth values
         values: Array = (_scattered(shape) > 0).astype(np.int64)

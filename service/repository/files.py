@@ -25,4 +25,4 @@ def check_name(name: str) -> None:
         ModelFilesError: the name is invalid.
     """
     if not MODEL_NAME.fullmatch(name):
-        raise ModelFilesError(f"'{name}' is no name for a model; expected letters, digits, '.', '_' and '-'")
+        raise ModelFilesError(f"'{name}' is not a model name; expected letters, digits, '.', '_' and '-'")

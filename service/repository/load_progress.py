@@ -13,7 +13,7 @@ class LoadStoppedError(Exception):
 
 
 def go_on(step: str) -> None:
-    """Tell nobody of a step, and stop nothing."""
+    """Ignore a step, and stop nothing."""
     del step
 
 

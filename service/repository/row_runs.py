@@ -81,7 +81,7 @@ def _specs(graph: RuntimeGraph, inputs: Mapping[str, Array], rows: int) -> list[
 
 
 def _have_rows(graph: RuntimeGraph, inputs: Mapping[str, Array], names: Collection[str]) -> bool:
-    """Tell whether the first extent of operands is the number of rows, and no other depends on it."""
+    """Return whether the first extent of operands is the number of rows, and no other depends on it."""
     if not names:
         return True
     try:

@@ -70,7 +70,7 @@ def _shared_extent(inputs: Mapping[str, Array]) -> tuple[int, ...]:
 
 
 def _is_declared(port: Port, row: tuple[int, ...]) -> bool:
-    """Tell whether a row has the shape that an input declares, its first axis left out."""
+    """Return whether a row has the shape that an input declares, its first axis left out."""
     declared = (port.shape or ())[1:]
     if declared == row:
         return bool(port.shape)

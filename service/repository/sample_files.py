@@ -45,7 +45,7 @@ def sample_files(model: LoadedModel) -> list[SampleFile]:
     """Return the samples of a model in order of name: those beside its files, or beside the folders of its versions.
 
     Only regular files that lie in the folder itself are samples: no links, nothing in folders below, and no file whose
-    name is no UTF-8, which JSON cannot tell. A pipeline without samples has those of its first step.
+    name is not UTF-8, which JSON cannot express. A pipeline without samples has those of its first step.
     """
     beside = model.graph.param_path.parent
     for folder in (beside / FOLDER, beside.parent / FOLDER):
@@ -67,5 +67,5 @@ def _files(folder: Path) -> list[SampleFile]:
 
 
 def _is_text(name: str) -> bool:
-    """Tell whether the bytes of a name are UTF-8; others are surrogates in it."""
+    """Return whether the bytes of a name are UTF-8; others are surrogates in it."""
     return not any("\ud800" <= character <= "\udfff" for character in name)

@@ -3,30 +3,29 @@
 None of these functions raises anything: whatever a request causes, the worker lives on, and the job gets a result.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import current_thread
 from time import perf_counter_ns
 from typing import Any
 
-from engine import InputError, LayerError, RunResult, RunStoppedError, TraceLevel
+from engine import InputError, LayerError, RunResult, RunStoppedError, StopSignal, TraceLevel
 from service.decoding import (
     DecodingStoppedError,
     NeedsDecoderError,
     large_body_decoder,
     leaves_large_bodies,
 )
-from service.errors import ServiceError, out_of_memory, without_frames
+from service.errors import ServiceError, engine_error, out_of_memory, without_frames
 from service.repository.row_runs import run_rows
 from service.repository.rows import batch_signature, count_rows, join, split
-from service.scheduling.cancellation import stop_signal
-from service.scheduling.declared_shape import name_declared_shape
-from service.scheduling.job import Job, JobResult, RunOutcome
+from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import CallStatus
 
 LARGE_ROWS = 16
 """Most rows of a run with captures or statistics on a worker: what is observed takes many times as long as the run."""
-_EXPLAINED = (ServiceError, InputError, LayerError, RunStoppedError)
+_EXPLAINED = (ServiceError, RunStoppedError)
 """Errors whose message says everything; the log needs the tracebacks of all others."""
 
 
@@ -92,7 +91,7 @@ def encode(job: Job[Any], outcome: RunOutcome) -> None:
         _fail(job, CallStatus.OTHER, error)
     else:
         job.timestamps.encode_end = perf_counter_ns()
-        job.result = JobResult(CallStatus.SUCCESS, response)
+        job.status, job.response = CallStatus.SUCCESS, response
 
 
 def go_on_with_decoder(job: Job[Any]) -> None:
@@ -112,6 +111,24 @@ def go_on_with_decoder(job: Job[Any]) -> None:
         run([job], lambda: False)
 
 
+@contextmanager
+def stop_signal(jobs: Sequence[Job[Any]]) -> Iterator[StopSignal]:
+    """Return the stop signal of a run: set once all of its jobs are cancelled, or after the last deadline."""
+    signal = StopSignal(max(job.deadline for job in jobs))
+
+    def stop(reason: str) -> None:
+        if all(job.cancel_reason is not None for job in jobs):
+            signal.stop(reason)
+
+    for job in jobs:
+        job.stop_with(stop)
+    try:
+        yield signal
+    finally:
+        for job in jobs:
+            job.on_cancel = None
+
+
 def _run_alone(job: Job[Any], is_sampled: bool) -> None:
     _begin_run(job, job.rows)
     try:
@@ -127,8 +144,6 @@ def _run_alone(job: Job[Any], is_sampled: bool) -> None:
             )
     except RunStoppedError as error:
         _fail(job, CallStatus.CANCELED, error)
-    except (InputError, LayerError) as error:
-        _fail(job, CallStatus.BACKEND, name_declared_shape(error, job.model.graph.inputs, job.inputs))
     except BaseException as error:
         _fail(job, CallStatus.BACKEND, error)
     else:
@@ -193,6 +208,9 @@ def _encode_result(job: Job[Any], result: RunResult) -> None:
 def _fail(job: Job[Any], status: CallStatus, error: BaseException) -> None:
     if isinstance(error, DecodingStoppedError):
         status, error = CallStatus.CANCELED, RunStoppedError(str(error))
+    elif isinstance(error, InputError | LayerError):
+        inputs = None if job.decoded is None else job.decoded.inputs
+        error = engine_error(error, job.model.graph.inputs, inputs)
     elif isinstance(error, MemoryError):
         error = out_of_memory()  # without the traceback, whose frames keep what took the memory
     elif not isinstance(error, Exception) or isinstance(error, StopIteration):
@@ -201,4 +219,4 @@ def _fail(job: Job[Any], status: CallStatus, error: BaseException) -> None:
     if isinstance(error, _EXPLAINED):
         without_frames(error)
     job.decoded = None
-    job.result = JobResult(status, error=error)
+    job.status, job.error = status, error

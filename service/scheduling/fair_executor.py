@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
+from service.errors import timed_out
 from service.peer import Peer
-from service.scheduling.refusals import timed_out
 
 Result = TypeVar("Result")
 

@@ -9,14 +9,13 @@ from enum import Enum
 from time import monotonic, perf_counter_ns
 from typing import Generic, NamedTuple, TypeVar
 
-from engine import OVERDUE, Array, InputError, LayerError, RunResult, RunStoppedError, RunTrace, TraceLevel
+from engine import OVERDUE, Array, RunResult, RunStoppedError, RunTrace, TraceLevel
 from service.codec import Decoded
-from service.errors import ServiceError, engine_error
+from service.errors import ServiceError, timed_out
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.repository.rows import Signature
 from service.scheduling.record import CallRecord, CallStatus, SurfaceName, Timestamps
-from service.scheduling.refusals import timed_out
 
 Payload = TypeVar("Payload")
 
@@ -49,20 +48,6 @@ class RunOutcome(NamedTuple):
     is_observed: bool = False
 
 
-class JobResult(NamedTuple, Generic[Payload]):
-    """How a worker ended a job.
-
-    Attributes:
-        status: how it ended.
-        response: what `encode` returned; None for a failure.
-        error: None for a success.
-    """
-
-    status: CallStatus
-    response: Payload | None = None
-    error: BaseException | None = None
-
-
 @dataclass(slots=True, eq=False)
 class Job(Generic[Payload]):
     """One request to run a model, from admission to response.
@@ -81,7 +66,6 @@ class Job(Generic[Payload]):
         timeout: seconds from its submission to its deadline; None for that of the model or the server.
         priority: 1 is served first; 0 for the model's default.
         client: who sent it.
-        is_brief: whether it is small, and of a form whose runs were brief so far.
         is_step: whether it is a step of a pipeline, whose record has the trace.
 
         state: where it is on its way.
@@ -107,7 +91,9 @@ class Job(Generic[Payload]):
         needs_decoder: whether a thread with a decoder goes on with it.
         outcome: what its run computed, if only encoding is left to that thread; of a pipeline, what its steps computed.
         step: the job of the step in progress, of a pipeline.
-        result: how its worker ended it; None until then.
+        status: how its worker ended it; None until then, and once it has ended.
+        response: what `encode` returned.
+        error: why there is no response.
     """
 
     model: LoadedModel
@@ -119,7 +105,6 @@ class Job(Generic[Payload]):
     timeout: float | None = None
     priority: int = 0
     client: Peer = ""
-    is_brief: bool = False
     is_step: bool = False
 
     state: JobState = field(init=False, default=JobState.RECEIVED)
@@ -147,7 +132,9 @@ class Job(Generic[Payload]):
     needs_decoder: bool = field(init=False, default=False)
     outcome: RunOutcome | None = field(init=False, default=None)
     step: "Job[None] | None" = field(init=False, default=None)
-    result: JobResult[Payload] | None = field(init=False, default=None)
+    status: CallStatus | None = field(init=False, default=None)
+    response: Payload | None = field(init=False, default=None)
+    error: BaseException | None = field(init=False, default=None)
 
     @property
     def is_over(self) -> bool:
@@ -198,26 +185,28 @@ class Job(Generic[Payload]):
         if self.cancel_reason is not None:
             on_cancel(self.cancel_reason)
 
-    def end(self, result: JobResult[Payload]) -> None:
+    def end(
+        self, status: CallStatus, response: Payload | None = None, error: BaseException | None = None
+    ) -> None:
         """End it, unless it has ended; on the event loop. Observers and the client get the result."""
         if self.is_over:
             return
-        error = result.error
-        self.state = JobState.CANCELLED if result.status is CallStatus.CANCELED else JobState.DONE
+        self.state = JobState.CANCELLED if status is CallStatus.CANCELED else JobState.DONE
         if self.timer is not None:
             self.timer.cancel()
-        record = self._record(result.status, error)
-        on_end = self.on_end
+        record, on_end = self._record(status, error), self.on_end
+        if isinstance(error, RunStoppedError):  # a worker saw the deadline before the event loop did
+            error = timed_out(self.timeout or 0.0)
         # an error's traceback refers to the job: together they must not keep the request alive
-        self.timer = self.on_end = self.result = None
+        self.timer = self.on_end = self.status = self.response = self.error = None
         if on_end is not None:
             # a copy, as a worker may still be in the context itself
-            self.context.copy().run(on_end, record, result.response, self._explain(error))
+            self.context.copy().run(on_end, record, response, error)
 
     def abort(self, error: BaseException) -> None:
         """End it with an error, unless it has ended; on the event loop. A run in progress goes on."""
         never_ran = isinstance(error, ServiceError) and not self.timestamps.forward_start
-        self.end(JobResult(CallStatus.REJECTED if never_ran else CallStatus.CANCELED, error=error))
+        self.end(CallStatus.REJECTED if never_ran else CallStatus.CANCELED, error=error)
 
     def _record(self, status: CallStatus, error: BaseException | None) -> CallRecord:
         return CallRecord(
@@ -227,7 +216,7 @@ class Job(Generic[Payload]):
             request_id=self.request_id,
             status=status,
             # a copy where a worker may still write to them
-            timestamps=replace(self.timestamps) if self.result is None else self.timestamps,
+            timestamps=replace(self.timestamps) if self.status is None else self.timestamps,
             batch_size=self.batch_size,
             items=self.rows,
             leads_run=self.leads_run,
@@ -237,15 +226,3 @@ class Job(Generic[Payload]):
             is_observed=self.is_observed,
             client=self.client,
         )
-
-    def _explain(self, error: BaseException | None) -> BaseException | None:
-        """Return the error for the client."""
-        explained: ServiceError
-        if isinstance(error, RunStoppedError):  # a worker saw the deadline before the event loop did
-            explained = timed_out(self.timeout or 0.0)
-        elif isinstance(error, InputError | LayerError):
-            explained = engine_error(error)
-        else:
-            return error
-        explained.__cause__ = error
-        return explained

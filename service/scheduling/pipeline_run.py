@@ -1,6 +1,6 @@
 """The run of a pipeline: its steps one after the other, each as a job of its own. No worker waits for another one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from time import monotonic, perf_counter_ns
@@ -13,13 +13,12 @@ from service.codec import Decoded, Options
 from service.codec.crops import crop_input
 from service.codec.images import bind_images
 from service.config.limits import Limits
-from service.errors import ServiceError
+from service.errors import ServiceError, timed_out
 from service.repository.joined_trace import join_steps
 from service.repository.loaded_model import Step
 from service.repository.rows import count_rows
 from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import CallStatus, Timestamps
-from service.scheduling.refusals import timed_out
 
 if TYPE_CHECKING:
     from service.tasks.pipeline import Found, Pipeline
@@ -186,7 +185,7 @@ class PipelineRun:
             self._refusal = error
             raise
         if self._task.needs_picture and not decoded.pictures:
-            message = f"the pipeline {job.model.name!r} takes a picture; send one to POST /infer"
+            message = f"the pipeline {job.model.name!r} takes a picture; send one, not a tensor"
             self._refusal = ServiceError(422, "no_picture", message, {"model": job.model.name})
             raise self._refusal
         job.decoded = decoded
@@ -199,7 +198,7 @@ class PipelineRun:
         """Keep what a step computed."""
         place, images = len(self._results), [picture.geometry for picture in self._decoded.pictures]
         name, found = self._steps[place].config.name, None
-        if any(step.config.crops == name for step in self._steps):
+        if any(name in (step.config.crops, step.config.upright) for step in self._steps):
             parameters = self._decoded.options.task
             found = self._task.predict_step(place, outcome.result.outputs, images, parameters)
         self._results.append(StepResult(outcome.result, found or (), outcome.timestamps))
@@ -223,16 +222,17 @@ class PipelineRun:
         return outputs[index]
 
     def _crops(self, step: Step, source: str) -> Array:
-        found = self._results[self._task.config.places[source]].found
+        results = [done.found for done in self._results]
         pictures = self._decoded.pictures
-        boxes: list[Sequence[Any]] = [[getattr(one, "box") for one in item] for item in found]  # noqa: B009
+        found: list[list[Any]] = [list(item) for item in results[self._task.config.places[source]]]
+        parts = [[np.reshape(getattr(one, "corners", one.box), (-1, 2)) for one in item] for item in found]
         image, first = step.model.config.image, self._job.model.config.image
         if image is None or first is None:
             raise RuntimeError("a step on crops has a model that takes no pictures")
         (port,) = step.model.graph.inputs
-        return crop_input(
-            list(zip(pictures, boxes, strict=True)), step.config.margin, port, image, first, self._limits
-        )
+        placed = list(zip(pictures, parts, strict=True))
+        rotations = self._task.rotations(len(results), results)
+        return crop_input(placed, rotations, step.config.margin, port, image, first, self._limits)
 
 
 def name_step(name: str, error: ServiceError) -> ServiceError:

@@ -3,23 +3,23 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, zip_longest
-from math import inf
+from math import ceil, inf
 from typing import Any
 
-from service.errors import ServiceError
+from service.errors import ServiceError, queue_full
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.batch import Batcher
 from service.scheduling.job import Job, JobState
 from service.scheduling.policy import SchedulingPolicy
-from service.scheduling.refusals import queue_full
-from service.scheduling.service_rate import ServiceRate
 from service.scheduling.trace_setting import TraceSetting
 
 _WEIGHT = 0.1
 """Weight of the latest work in the moving average."""
-_BRIEF_SECONDS = 0.0005
-"""Maximum average duration of work that is brief."""
+LONGEST_RETRY_AFTER = 60
+"""Seconds; the longest time that a client is asked to wait."""
+_DECAY = 0.9
+"""Factor by which earlier measurements count less with each new one."""
 
 
 class ClientQueue:
@@ -146,6 +146,39 @@ class FairShare:
         self.mean = self.mean + _WEIGHT * (seconds - self.mean) if self.mean else seconds
 
 
+class ServiceRate:
+    """Calls served per second of busy time, recent ones counting most. Times are in seconds, of any one clock."""
+
+    def __init__(self) -> None:
+        self._calls = 0.0
+        self._seconds = 0.0
+        self._since: float | None = None
+
+    def busy(self, now: float) -> None:
+        """Note that there is something to serve."""
+        if self._since is None:
+            self._since = now
+
+    def idle(self) -> None:
+        """Note that nothing is left to serve."""
+        self._since = None
+
+    def completed(self, calls: int, now: float) -> None:
+        """Note that a worker has served some calls."""
+        if self._since is None:
+            return
+        self._calls = self._calls * _DECAY + calls
+        self._seconds = self._seconds * _DECAY + now - self._since
+        self._since = now
+
+    def retry_after(self, backlog: int) -> int:
+        """Return the whole seconds until `backlog` calls are served at this rate; 1 to `LONGEST_RETRY_AFTER`."""
+        if not self._calls:
+            return 1
+        seconds = backlog * self._seconds / self._calls
+        return min(max(1, ceil(seconds)), LONGEST_RETRY_AFTER)
+
+
 class Work:
     """The jobs of one model that one worker has taken.
 
@@ -220,11 +253,6 @@ class ModelQueue:
     def is_idle(self) -> bool:
         """Whether no job waits and no worker works for the model."""
         return not self.work and not self.waiting
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether its work usually takes no longer than waking a worker."""
-        return 0 < self.share.mean <= _BRIEF_SECONDS
 
     def is_full(self, idle_workers: int) -> bool:
         """Return whether one more job has no room. May be called while other threads change the queue."""

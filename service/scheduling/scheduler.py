@@ -1,9 +1,9 @@
 """Accepts jobs from the protocols, has workers run them, and returns their responses."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from http import HTTPStatus
 from logging import getLogger
@@ -15,22 +15,22 @@ from starlette.types import Receive
 from threadpoolctl import threadpool_limits
 
 from service.config.settings import Settings
-from service.errors import ServiceError
+from service.errors import ServiceError, timed_out
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.cancellation import watch_client
-from service.scheduling.job import Job, JobResult
+from service.scheduling.job import Job
 from service.scheduling.pipeline_run import PipelineRun, name_step, step_status
 from service.scheduling.policy import scheduling_policy
 from service.scheduling.queue import ModelQueue, VirtualClock
 from service.scheduling.record import CallObserver, CallRecord, CallStatus, SurfaceName, Timestamps
-from service.scheduling.refusals import timed_out
 from service.scheduling.trace_setting import TraceSetting
 from service.scheduling.worker import WorkerPool
 
 Payload = TypeVar("Payload")
 DoneCallback = Callable[[Payload | None, BaseException | None], None]
 """Called on the event loop with the response of a job, or with its error."""
+WATCH_DELAY_SECONDS = 0.02
+"""Seconds before a client is watched: most responses come sooner, and a task for each would cost more."""
 _logger = getLogger(__name__)
 
 
@@ -181,7 +181,7 @@ class Scheduler:
         """
         if job.is_over:
             return
-        if job.result is None:
+        if job.status is None:
             self._pool.cancel(job, reason)
         job.abort(error)
         if job.step is not None:
@@ -232,7 +232,7 @@ class Scheduler:
                 job.timer = asyncio.get_running_loop().call_later(left, self._expire, job)
                 return
         self._pool.cancel(job, "a step has failed")
-        job.end(JobResult(step_status(error), error=error))
+        job.end(step_status(error), error=error)
 
     def _expire(self, job: Job[Any]) -> None:
         self.cancel(job, "its time is up", timed_out(job.timeout or 0.0))
@@ -276,3 +276,30 @@ def _resolve(future: asyncio.Future[Payload], response: Payload | None, error: B
         future.set_result(response)  # type: ignore[arg-type]  # there is one if there is no error
     else:
         future.set_exception(error)
+
+
+@contextmanager
+def watch_client(receive: Receive, on_disconnect: Callable[[], None]) -> Iterator[None]:
+    """Call a function if the client disconnects within this context; on the event loop.
+
+    Args:
+        receive: the ASGI channel of a request whose body was read to the end.
+        on_disconnect: called once.
+    """
+    loop = asyncio.get_running_loop()
+    tasks: list[asyncio.Task[None]] = []
+    timer = loop.call_later(
+        WATCH_DELAY_SECONDS, lambda: tasks.append(loop.create_task(_watch(receive, on_disconnect)))
+    )
+    try:
+        yield
+    finally:
+        timer.cancel()
+        for task in tasks:
+            task.cancel()
+
+
+async def _watch(receive: Receive, on_disconnect: Callable[[], None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    on_disconnect()

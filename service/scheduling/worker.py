@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakSet
 
 from service.decoding import DECODERS, leaving_large_bodies
-from service.errors import ServiceError, out_of_memory
+from service.errors import ServiceError, out_of_memory, shutting_down
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import execution
@@ -21,14 +21,11 @@ from service.scheduling.fair_executor import FairExecutor
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.queue import ModelQueue, VirtualClock, Work
-from service.scheduling.refusals import shutting_down
 
 GRACE_SECONDS = 1.0
 """Seconds that a worker may continue with cancelled jobs, before another one replaces it."""
 DECODERS_AT_ONCE = 2
 """Large bodies that are decoded at the same time: each may take some hundred megabytes."""
-_SEQUENTIAL_JOBS = 16
-"""Jobs in a row that came alone, after which the event loop runs the next brief one."""
 
 _logger = logging.getLogger(__name__)
 
@@ -42,8 +39,6 @@ class WorkerPool:
 
     A job with a large body leaves its worker, is decoded in a decoder process, and returns to its queue. In between it
     counts as waiting.
-
-    A brief job that comes while no other one waits or runs is run on the event loop: waking a worker takes longer.
 
     Args:
         name: prefix of the threads' names.
@@ -69,9 +64,6 @@ class WorkerPool:
         self._idle = 0
         self._replaced = 0
         self._is_waking = False
-        self._sequential_jobs = 0
-        self._inline: ModelQueue | None = None
-        """Queue whose one job the event loop is about to run."""
         self._lock = threading.RLock()  # entered without a Python call, unlike the condition itself
         self._changed = threading.Condition(self._lock)
         self._closed = False
@@ -151,11 +143,7 @@ class WorkerPool:
                 refusal = queue.refusal(is_evicted=True)
                 queue.discard(evicted)
             queue.push(job, monotonic())
-            is_alone = not self._busy and not self._is_waking
-            self._sequential_jobs = self._sequential_jobs + 1 if is_alone else 0
             wakes = self._idle and not self._is_waking and queue.due() < inf
-            is_inline = self._sequential_jobs > _SEQUENTIAL_JOBS and job.is_brief and queue.is_brief
-            self._inline = queue if wakes and is_inline else None
             self._is_waking = self._is_waking or bool(wakes)
         if wakes:
             # once all that has arrived by now is queued: one worker runs it together
@@ -224,16 +212,7 @@ class WorkerPool:
     def _wake(self) -> None:
         with self._lock:
             self._is_waking = False
-            queue, self._inline = self._inline, None
-            if queue is None or self._busy or self._closed or queue.waiting != 1:
-                self._changed.notify()
-                return
-            work = self._begin(queue, monotonic())
-        self._execute(work)
-        self._finish(work)
-        _end(work.jobs)
-        with self._lock:
-            self._wake_another()  # as a worker that looks for more work, perhaps to wait for a batch
+            self._changed.notify()
 
     def _replace_worker(self, work: Work) -> None:
         """Have another thread replace the one that is still at work on jobs that have all ended."""
@@ -310,24 +289,20 @@ class WorkerPool:
         if self._idle and any(queue.due() < inf for queue in self._queues.values()):
             self._changed.notify()
 
-    def _begin(self, queue: ModelQueue, now: float) -> Work:
-        work = queue.take(now)
-        self._busy += 1
-        return work
-
     # on a worker
 
     def _serve(self) -> None:
-        while (work := self._take()) is not None:
-            self._execute(work)
-            # free before a result is known: a client that has its response may count on room for its next request
-            goes_on = self._finish(work)
-            self._deliver(work.jobs)
-            if not goes_on:
-                with self._lock:
-                    self._threads.remove(threading.current_thread())
-                return
-            del work  # while a worker waits, it keeps nothing of a request alive
+        with leaving_large_bodies():
+            while (work := self._take()) is not None:
+                self._execute(work)
+                # free before a result is known: a client that has its response may count on room for its next request
+                goes_on = self._finish(work)
+                self._deliver(work.jobs)
+                if not goes_on:
+                    with self._lock:
+                        self._threads.remove(threading.current_thread())
+                    return
+                del work  # while a worker waits, it keeps nothing of a request alive
 
     def _take(self) -> Work | None:
         with self._lock:
@@ -341,7 +316,8 @@ class WorkerPool:
                 self._idle += 1
                 self._changed.wait(None if due == inf else due - now)
                 self._idle -= 1
-            work = self._begin(queue, now)
+            work = queue.take(now)
+            self._busy += 1
             self._wake_another()
             return work
 
@@ -359,16 +335,15 @@ class WorkerPool:
 
     def _execute(self, work: Work) -> None:
         """Decode, run and encode."""
-        with leaving_large_bodies():
-            decoded = [job for job in list(work.jobs) if self._decode(work, job)]
-            if work.is_batched:
-                decoded = self._form_batch(work, decoded)
-            if not decoded:
-                return
-            execution.run(decoded, work.queue.tracing.sample)
-            for job in decoded:
-                if job.needs_decoder:
-                    self._leave_to_decoder(work, job)
+        decoded = [job for job in list(work.jobs) if self._decode(work, job)]
+        if work.is_batched:
+            decoded = self._form_batch(work, decoded)
+        if not decoded:
+            return
+        execution.run(decoded, work.queue.tracing.sample)
+        for job in decoded:
+            if job.needs_decoder:
+                self._leave_to_decoder(work, job)
 
     def _decode(self, work: Work, job: Job[Any]) -> bool:
         """Decode a job; returns whether it is to run now."""
@@ -386,7 +361,7 @@ class WorkerPool:
 
     def _form_batch(self, work: Work, decoded: Sequence[Job[Any]]) -> list[Job[Any]]:
         """Have decoded jobs wait for their batch; returns the one that is due."""
-        ended = [job for job in work.jobs if job.result is not None]
+        ended = [job for job in work.jobs if job.status is not None]
         for job in decoded:
             execution.set_signature(job, work.queue.policy.max_batch_size)
         with self._lock:
@@ -417,9 +392,9 @@ class WorkerPool:
 def _end(jobs: Iterable[Job[Any]]) -> None:
     """End jobs by their results; on the event loop."""
     for job in jobs:
-        if job.result is None:
+        if job.status is None:
             continue
         try:
-            job.end(job.result)
+            job.end(job.status, job.response, job.error)
         except Exception:  # the other jobs have to end as well
             _logger.exception("the result of a request could not be delivered")

@@ -204,7 +204,7 @@ class Connection(HttpToolsProtocol):
         else:
             self._await_request()
         if self._read_flow.held and len(self.pipeline) < MOST_AHEAD:
-            self._policy.paced.add(self._parse_held)
+            self._policy.throttle.add(self._parse_held)
 
     def pause_writing(self) -> None:
         """Have it watched how fast the client reads."""
@@ -309,7 +309,7 @@ class Connection(HttpToolsProtocol):
         if self._is_parsing and is_urgent(cycle.scope["method"], cycle.scope["path"]):
             self._begun = cycle, app
         else:  # it was sent ahead, or may wait behind those that run models
-            self._policy.paced.add(partial(self._start, cycle, app))
+            self._policy.throttle.add(partial(self._start, cycle, app))
 
     def _announce_close(self, cycle: RequestResponseCycle) -> None:
         """Have a response say that it is the last, unless requests have come already that are to follow it."""
@@ -331,7 +331,7 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what cannot be parsed."""
         del msg
-        unsound = ServiceError(400, "invalid_http", "what came is not a sound HTTP/1.1 request")
+        unsound = ServiceError(400, "invalid_http", "malformed HTTP/1.1 request")
         self._refuse(unsound if self._excess is None else self._excess)
 
     def _await_head(self) -> None:

@@ -83,7 +83,7 @@ class ConnectionLimit:
         closed = [connection for rank, connection in victims[:count] if rank is not _Rank.NEW]
         if not closed:
             closed = [victims[0][1] if victims else newest]
-        _logger.info("%d connections are open, the most: %d are closed", self._most, len(closed))
+        _logger.info("%d open connections, the maximum: closing %d", self._most, len(closed))
         for connection in closed:
             connection.abort()
 

@@ -7,7 +7,7 @@ from service.config.settings import Settings
 from service.processes.connection_shares import ConnectionShares
 from service.server.connection_end import ConnectionEnd
 from service.server.connection_limit import ConnectionLimit
-from service.server.paced_work import PacedWork
+from service.server.throttle import Throttle
 from service.server.unsent_responses import UnsentResponses
 
 resource: ModuleType | None
@@ -33,14 +33,14 @@ class ConnectionPolicy:
         unsent: the responses that their clients do not read.
         end: ends all of them when the server leaves.
         shares: how many this process has of those of several processes.
-        paced: begins requests that were sent ahead of the responses, and those that are not urgent, a few at a time.
+        throttle: begins requests that were sent ahead of the responses, and those that are not urgent, a few at a time.
     """
 
     limit: ConnectionLimit
     unsent: UnsentResponses
     end: ConnectionEnd = field(default_factory=ConnectionEnd)
     shares: ConnectionShares = field(default_factory=ConnectionShares)
-    paced: PacedWork = field(default_factory=PacedWork)
+    throttle: Throttle = field(default_factory=Throttle)
 
 
 def connection_policy(settings: Settings, shares: ConnectionShares | None = None) -> ConnectionPolicy:

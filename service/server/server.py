@@ -18,12 +18,11 @@ from fastapi import FastAPI
 from service.config.fitting import describe_fit
 from service.config.machine import this_machine
 from service.config.settings import Settings
-from service.errors import ListenError
+from service.errors import ListenError, shutting_down
 from service.lifecycle import Phase
 from service.processes.connection_shares import open_shares
 from service.processes.control import Control
 from service.processes.slot import START_FAILED, Slot
-from service.scheduling.refusals import shutting_down
 from service.server.connection import Connection
 from service.server.connection_end import ConnectionEnd
 from service.server.connection_policy import ConnectionPolicy, connection_policy

@@ -37,7 +37,7 @@ def check_tls(settings: Settings) -> None:
     if settings.ssl_certfile is None:
         for name in names:
             if getattr(settings, name) is not None:
-                raise SettingsError(f"{name}: means nothing without ssl_certfile")
+                raise SettingsError(f"{name}: requires ssl_certfile")
         return
     for name in ("ssl_certfile", "ssl_keyfile", "ssl_ca_certs"):
         _check_readable(name, getattr(settings, name))
@@ -63,7 +63,7 @@ def _load_chain(context: ssl.SSLContext, settings: Settings) -> None:
             what = "is not that of the key" if password else "is needed by the key"
             reason = f"ssl_keyfile_password: {what} in {key}"
         else:
-            reason = f"ssl_certfile: {certificate} and {key} are no PEM certificate and private key"
+            reason = f"ssl_certfile: {certificate} and {key} are not a PEM certificate and its private key"
         raise SettingsError(reason) from error
 
 

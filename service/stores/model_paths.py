@@ -75,7 +75,7 @@ def check_paths(name: str, files: Fingerprint) -> None:
     """
     check_name(name)
     if name in (".", ".."):
-        raise ModelFilesError(f"'{name}' is no name for a model")
+        raise ModelFilesError(f"'{name}' is not a model name")
     for file in files:
         if not all(map(_is_file_name, file.path.split("/"))):
             raise ModelFilesError(f"{file.path[:200]!r} cannot be the name of a file here")
@@ -119,7 +119,7 @@ def _without_markers(files: list[FileMark]) -> list[FileMark]:
 
 
 def _is_model(files: list[FileMark]) -> bool:
-    """Tell whether files are a model, or versions of one."""
+    """Return whether files are a model, or versions of one."""
     return any(_is_param(file.path, in_versions=True) for file in files)
 
 

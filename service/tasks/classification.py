@@ -157,6 +157,11 @@ class Classification(Task):
             for indices, values in zip(order.tolist(), best.tolist(), strict=True)
         ]
 
+    @property
+    def all_scores(self) -> Mapping[str, Any]:
+        """As many predictions as there are classes, whatever their probability."""
+        return {"top_k": MAX_PREDICTIONS} | ({"threshold": 0.0} if self._options.sigmoid else {})
+
     def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw a bar for each class, as long as it is probable."""
         found = [one for one in predictions if isinstance(one, ClassPrediction)]
@@ -204,7 +209,7 @@ class Classification(Task):
 def _too_many(shape: tuple[int, ...]) -> ServiceError:
     items, count = shape
     message = (
-        f"the response would hold {count} predictions for each of {items} items; at most {MAX_PREDICTIONS} are sent: "
+        f"the response would hold {count} predictions for each of {items} items; the maximum is {MAX_PREDICTIONS}: "
         "ask for fewer with top_k, or send fewer items"
     )
     return ServiceError(413, "response_too_large", message, {"limit": MAX_PREDICTIONS, "unit": "predictions"})

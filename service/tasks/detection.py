@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from service.images.drawing import Drawing
 
 
+_LEAST = 0.01
+"""Confidence of the boxes that are looked at where a score is followed as it falls."""
+
+
 class DetectionConfig(BoxesConfig):
     """How outputs become boxes with labels."""
 
@@ -81,6 +85,11 @@ class Detection(Task):
                 [Detected(self._finder.label(index), index, score, box) for index, score, box in rows]
             )
         return responses
+
+    @property
+    def all_scores(self) -> Mapping[str, Any]:
+        """Boxes of nearly any confidence: of those with less, a picture has thousands."""
+        return {"confidence": _LEAST}
 
     def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw the boxes, the most probable last, so that it lies on top."""

@@ -270,7 +270,7 @@ def _find_prototypes(model: TaskModel, options: InstanceConfig) -> tuple[int, in
 
 def _too_large(pixels: int) -> ServiceError:
     message = (
-        f"the masks of all boxes would have {pixels} pixels; at most {MAX_MASK_PIXELS} are made: ask for mask=none, "
+        f"the masks of all boxes would have {pixels} pixels; the maximum is {MAX_MASK_PIXELS}: ask for mask=none, "
         "for fewer boxes with max_detections, or send a smaller picture"
     )
     return ServiceError(413, "response_too_large", message, {"limit": MAX_MASK_PIXELS, "unit": "pixels"})

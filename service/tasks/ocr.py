@@ -143,6 +143,6 @@ class LineReading(Task):
 
 
 def _is_readable(scores: Array) -> bool:
-    """Tell whether each step has a most probable character; minus infinity rules a character out."""
+    """Return whether each step has a most probable character; minus infinity rules a character out."""
     best = scores.max(axis=1)  # NaN where a score is
     return bool(np.isfinite(best).all())

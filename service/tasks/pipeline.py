@@ -1,6 +1,7 @@
 """Pipelines: models in a row, each step on the request's picture, on crops of it, or on tensors of earlier steps."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -18,12 +19,15 @@ from service.tasks.classification import ClassPrediction, PredictionView
 from service.tasks.detection import Detected
 from service.tasks.ocr import Line, LineView
 from service.tasks.task import Prediction, Task, TaskModel
+from service.tasks.text_detection import TextLine, draw_lines
 
 if TYPE_CHECKING:
     from service.images.drawing import Drawing
 
 Found = Sequence[Sequence[Prediction]]
 """The predictions of a step, for each item of its batch."""
+_SURE = 0.9
+"""Probability from which crops are rotated back."""
 
 
 def _as_text(value: Any) -> Any:
@@ -39,6 +43,9 @@ class StepConfig(TomlTable):
         version: version of that model; default: the one that answers requests without a version.
         crops: earlier step whose boxes are cut from the picture; all crops are one batch.
         margin: with `crops`, part of a box's width and height that is added on each side.
+        upright: with `crops`, earlier step that classifies the same crops, whose labels are the degrees by which a
+            crop is rotated clockwise: 0, 90, 180 or 270. This step takes the crops rotated back, where that step's
+            probability is at least 0.9.
         tensors: for each input of the model the output of an earlier step, as `STEP/OUTPUT`. Without `crops`
             and `tensors` a step takes the request's picture; the first one takes what its model takes.
     """
@@ -48,6 +55,7 @@ class StepConfig(TomlTable):
     version: Annotated[str | None, BeforeValidator(_as_text)] = Field(default=None, pattern=r"^[1-9][0-9]*$")
     crops: str | None = None
     margin: float = Field(default=0.0, ge=0, le=1)
+    upright: str | None = None
     tensors: dict[str, str] | None = Field(default=None, min_length=1)
 
     @property
@@ -79,6 +87,8 @@ class PipelineConfig(TomlTable):
                 raise ValueError(f"steps.{place} has both crops and tensors; expected one of them")
             if step.crops is not None and step.crops not in names:
                 raise _misnamed(f"steps.{place}.crops", step.crops, earlier)
+            if step.upright is not None and (step.crops is None or step.upright not in names):
+                raise _misnamed(f"steps.{place}.upright", step.upright, f"with crops, {earlier}")
             for port, source in (step.tensors or {}).items():
                 if source.partition("/")[0] not in names:
                     raise _misnamed(f"steps.{place}.tensors.{port}", source, earlier)
@@ -179,11 +189,28 @@ class Pipeline(Task):
             images = [_geometry(task, image) for image in images]
         return task.predict(outputs, images, known)
 
+    def rotations(self, place: int, results: Sequence[Found]) -> list[int]:
+        """Return for each crop of a step by how many degrees it is rotated clockwise.
+
+        Args:
+            place: which step; it takes crops.
+            results: the predictions of the earlier steps.
+        """
+        step = self.config.steps[place]
+        if step.upright is None:
+            return [0] * sum(map(len, results[self._places[step.crops or ""]]))
+        best = [item[0] for item in results[self._places[step.upright]]]
+        return [
+            int(one.label) if isinstance(one, ClassPrediction) and one.probability >= _SURE else 0
+            for one in best
+        ]
+
     def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw boxes with labels, or what the step that is shown draws."""
         if not self.has_labels:
             self._tasks[self.shown].draw(drawing, predictions)
             return
+        draw_lines(drawing, predictions)
         for one in reversed(predictions):
             if isinstance(one, Detected):
                 drawing.box(one.box, f"{one.label} {one.probability:.2f}", one.index)
@@ -204,11 +231,23 @@ class Pipeline(Task):
             if given.crops is not None or not given.takes_picture:
                 problem = f"is {step.crops!r}, whose boxes are not those of the picture"
                 raise ModelConfigError(FILE_NAME, f"{key}.crops", problem, "a step that takes the picture")
+        if step.upright is not None:
+            self._check_rotations(step, f"{key}.upright")
         if place and step.takes_picture and (task.model.config.image is None or len(task.model.inputs) != 1):
             problem = f"is {step.model!r}, which does not take one picture"
             raise ModelConfigError(FILE_NAME, f"{key}.model", problem, "a model with one input and [image]")
         if step.tensors is not None:
             self._check_tensors(step.tensors, task, f"{key}.tensors")
+
+    def _check_rotations(self, step: StepConfig, key: str) -> None:
+        place = self._places[step.upright or ""]
+        labels = self._tasks[place].model.config.labels or ()
+        if self.config.steps[place].crops != step.crops or self._tasks[place].view is not PredictionView:
+            problem = f"is {step.upright!r}, which does not classify the same crops"
+            raise ModelConfigError(FILE_NAME, key, problem, f'a classification with crops = "{step.crops}"')
+        if not labels or not set(labels) <= {"0", "90", "180", "270"}:
+            problem = f"is {step.upright!r}, whose labels are {', '.join(labels) or 'missing'}"
+            raise ModelConfigError(FILE_NAME, key, problem, "degrees: 0, 90, 180, 270")
 
     def _check_tensors(self, tensors: Mapping[str, str], task: Task, key: str) -> None:
         names = {port.operator for port in task.model.inputs}
@@ -256,8 +295,11 @@ def _labelled(box: Prediction, labels: Sequence[Prediction]) -> Prediction:
     """Return a box with the best label of its crop; with its own where there is none."""
     place: Any = getattr(box, "box")  # noqa: B009  # each task has its own class
     for best in labels[:1]:
+        if isinstance(box, TextLine) and isinstance(best, Line | ClassPrediction):
+            text = best.text if isinstance(best, Line) else best.label
+            return replace(box, text=text, probability=best.probability)
         if isinstance(best, ClassPrediction):
             return Detected(best.label, best.index, best.probability, place)
         if isinstance(best, Line):
             return Detected(best.text, 0, best.probability, place)
-    return box if isinstance(box, Detected) else Detected("", 0, 0.0, place)
+    return box if isinstance(box, Detected | TextLine) else Detected("", 0, 0.0, place)

@@ -23,6 +23,7 @@ BUILT_IN = {
     "pipeline": "service.tasks.pipeline:Pipeline",
     "raw": "service.tasks.raw:Raw",
     "segmentation": "service.tasks.segmentation:SemanticSegmentation",
+    "text-detection": "service.tasks.text_detection:TextDetection",
     "text-classification": "service.tasks.text_classification:TextClassification",
     "text-embedding": "service.tasks.text_embedding:TextEmbedding",
 }

@@ -8,6 +8,8 @@ import numpy as np
 from engine import Array
 from service.images.axis_windows import Axis, Windows, bilinear, nearest
 from service.images.geometry import ImageGeometry
+from service.images.preparation import ImageInput, find_image_input
+from service.tasks.task import TaskModel
 
 _STRIP_SCORES = 1 << 22
 """Scores that are computed at a time, which bounds the memory that large pictures of many classes take."""
@@ -30,6 +32,15 @@ class PictureAxes:
     across: Axis
     down: Axis
     seen: tuple[tuple[int, int], tuple[int, int]]
+
+
+def input_size(model: TaskModel) -> tuple[int, int] | None:
+    """Return the columns and rows of the input that takes pictures; None where the model takes none."""
+    if model.config.image is None:
+        return None
+    found = [find_image_input(model.config.image, port) for port in model.inputs]
+    target = next(one for one in found if isinstance(one, ImageInput))
+    return target.width, target.height
 
 
 def picture_axes(

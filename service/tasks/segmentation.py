@@ -20,10 +20,16 @@ from service.decoding import leave_large
 from service.errors import ServiceError
 from service.images.drawing import COLOURS, Drawing
 from service.images.geometry import ImageGeometry
-from service.images.preparation import ImageInput, find_image_input
 from service.tasks.chosen_output import choose_output
 from service.tasks.run_lengths import Runs, encode_counts, find_runs, sample_counts
-from service.tasks.score_map import PictureAxes, decide_pixels, picture_axes, sound_scores, spread_classes
+from service.tasks.score_map import (
+    PictureAxes,
+    decide_pixels,
+    input_size,
+    picture_axes,
+    sound_scores,
+    spread_classes,
+)
 from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
 
 MaskFormat = Literal["rle", "png", "array", "none"]
@@ -133,7 +139,7 @@ class SemanticSegmentation(Task):
         self._labels = model.config.labels or ()
         self._chosen = choose_output(model.outputs, self._options.output, "segmentation.output")
         self._check(model.outputs[self._chosen])
-        self._taken = _taken(model)
+        self._taken = input_size(model)
 
     def predict(
         self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]
@@ -266,15 +272,6 @@ class SemanticSegmentation(Task):
             raise ModelConfigError(FILE_NAME, "labels", f"there are {len(self._labels)}", expected)
 
 
-def _taken(model: TaskModel) -> tuple[int, int] | None:
-    """Return the columns and rows of the input that takes pictures; None where the model takes none."""
-    if model.config.image is None:
-        return None
-    found = [find_image_input(model.config.image, port) for port in model.inputs]
-    target = next(one for one in found if isinstance(one, ImageInput))
-    return target.width, target.height
-
-
 def _best(scores: Array, axes: PictureAxes, masks: Array) -> Array:
     """Return the most probable class of each pixel that has one, -1 elsewhere."""
     best = decide_pixels(scores, axes, lambda found: found.argmax(axis=0), np.dtype(np.int16), unseen=-1)
@@ -336,5 +333,7 @@ def _too_large(pixels: int, classes: int, limit: int, unit: str) -> ServiceError
 
 
 def _too_many(pixels: int) -> ServiceError:
-    message = f"masks of {pixels} pixels are too many numbers; at most {MAX_ARRAY_PIXELS} are sent: ask for mask=rle"
+    message = (
+        f"masks of {pixels} pixels are too many numbers; the maximum is {MAX_ARRAY_PIXELS}: ask for mask=rle"
+    )
     return ServiceError(413, "response_too_large", message, {"limit": MAX_ARRAY_PIXELS, "unit": "pixels"})

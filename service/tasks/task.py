@@ -92,6 +92,11 @@ class Task(ABC):
             ServiceError: 422 where the outputs of this very request cannot be read so.
         """
 
+    @property
+    def all_scores(self) -> Mapping[str, Any] | None:
+        """Parameters with which `predict` leaves no score out; None for a task whose predictions have none."""
+        return None
+
     def remark(self, predictions: Sequence[Sequence[Prediction]]) -> str | None:
         """Return the warning about predictions for the client, a sentence; None where there is none."""
         del predictions

@@ -1,4 +1,4 @@
-"""Tells which head of a YOLO network a graph has, from the shapes of its outputs and from `model.toml`."""
+"""Determines which head of a YOLO network a graph has, from the shapes of its outputs and from `model.toml`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ class _Finder:
         return found
 
     def _is_cells_first(self, first: _Dim, second: _Dim) -> bool:
-        """Tell whether an output of rank 3 is (batch, cells, values), as far as its shape says."""
+        """Return whether an output of rank 3 is (batch, cells, values), as far as its shape says."""
         if self._cells is not None:
             return first == self._cells != second
         return first is None and second is not None
@@ -229,7 +229,7 @@ class _Finder:
         return sum(int(self._size[0] // stride) * int(self._size[1] // stride) for stride in self._strides)
 
     def _is_boxes(self, count: _Dim) -> bool:
-        """Tell whether a dimension may count YOLOv5's boxes: some for each cell."""
+        """Return whether a dimension may count YOLOv5's boxes: some for each cell."""
         if count is None:
             return self._classes is not None
         return self._cells is None or (count >= self._cells and count % self._cells == 0)
@@ -288,5 +288,5 @@ def _dim(port: Port, axis: int) -> _Dim:
 
 
 def _fits(dim: _Dim, wanted: int | None, least: int = 0) -> bool:
-    """Tell whether a dimension may be the one that is wanted, as far as both are known."""
+    """Return whether a dimension may be the one that is wanted, as far as both are known."""
     return dim is None or (dim >= least if wanted is None else dim == wanted)

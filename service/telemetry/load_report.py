@@ -1,4 +1,4 @@
-"""Tells people at the terminal, or the log, how far the loading of models has come."""
+"""Shows at the terminal, or in the log, how far the loading of models has come."""
 
 import logging
 from contextvars import Context
@@ -25,8 +25,8 @@ class LoadReport:
         self._next = monotonic() + _SECONDS
         self._sent: dict[str, float] = {}
 
-    def tell(self, state: LoadState) -> None:
-        """Tell of a new state; any thread may call this."""
+    def show(self, state: LoadState) -> None:
+        """Show a new state; any thread may call this."""
         is_over = state.loaded == state.models
         if show_status("" if is_over else f"loading {state}"):
             return

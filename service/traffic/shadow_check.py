@@ -22,7 +22,9 @@ def why_not_shadowed(model: LoadedModel, shadow: LoadedModel) -> str | None:
             return f"version {loaded.version} draws random numbers in {random}: two runs of it differ"
     for key in ("image", "text"):
         if getattr(model.config, key) != getattr(shadow.config, key):
-            return f"versions {model.version} and {shadow.version} prepare inputs otherwise: [{key}] differs"
+            return (
+                f"versions {model.version} and {shadow.version} prepare inputs differently: [{key}] differs"
+            )
     where = f"of versions {model.version} and {shadow.version}"
     return _mismatch(f"the inputs {where}", model.graph.inputs, shadow.graph.inputs) or _mismatch(
         f"the outputs {where}", model.graph.outputs, shadow.graph.outputs

@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import Generic, TypeVar
 
 from engine import Array, KuiperError, RunStoppedError, StopSignal, TraceLevel
-from engine.run.switch_interval import short_switch_interval
 from service.codec import Decoded
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
@@ -63,11 +62,10 @@ class ShadowJob(Generic[Payload]):
             stop: ends the run early.
             find: finds the operator that diverges first; None: it is not searched for.
         """
-        with short_switch_interval():
-            try:
-                return self._run(shadow, stop, find)
-            except RunStoppedError:
-                return None
+        try:
+            return self._run(shadow, stop, find)
+        except RunStoppedError:
+            return None
 
     def _run(self, shadow: LoadedModel, stop: StopSignal, find: FindDivergence | None) -> ShadowRun:
         model, given = self._call.model, self.inputs or {}

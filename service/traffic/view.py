@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.codec.json_array import json_number
+from service.codec.json_text import json_number
 from service.repository.traffic_schemas import (
     DivergenceView,
     ShadowRunView,

@@ -9,10 +9,10 @@ import zlib
 from collections.abc import Sequence
 
 from service.codec.inflation import check_memory
+from service.codec.response import BytesLike
 from service.config.limits import Limits
 from service.decoding import leave_large
 from service.errors import ServiceError
-from service.scheduling.response import BytesLike
 
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 
@@ -46,7 +46,7 @@ def parse_encoding(header: str | None) -> str:
         return GZIP
     if name == DEFLATE:
         return DEFLATE
-    message = f"Content-Encoding {name[:40]!r} is not taken; expected gzip, deflate or identity"
+    message = f"Content-Encoding {name[:40]!r} is not supported; expected gzip, deflate or identity"
     accepted = [GZIP, DEFLATE, IDENTITY]
     raise ServiceError(
         501, "unsupported_encoding", message, {"accepted": accepted}, {"Accept-Encoding": "gzip, deflate"}

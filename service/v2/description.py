@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from engine import Array, Port
+from service.codec.response import EncodedResponse
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.response import EncodedResponse
 from service.v2.binary import write_array
 from service.v2.datatypes import BF16, BOOL, BYTES, DTYPES, is_complex
 from service.v2.document import parse_object
@@ -24,8 +24,6 @@ _MOST_DESCRIPTIONS = 256
 """Descriptions that are remembered of each model; those that were not sent for longest are forgotten."""
 _MOST_RESPONSES = 16
 """Answers, by the shapes of the outputs, that are remembered of each description."""
-_BRIEF_NS = 500_000
-"""Most nanoseconds that a run takes which is brief."""
 _CONVERTED = frozenset({BOOL, BF16, BYTES})
 """Datatypes whose bytes are not those of the array: they are not remembered."""
 
@@ -61,26 +59,13 @@ class Description:
         request: what it says.
     """
 
-    __slots__ = ("_places", "_responses", "_run_ns", "_size", "request")
+    __slots__ = ("_places", "_responses", "_size", "request")
 
     def __init__(self, request: InferRequest) -> None:
         self.request = request
         self._places: tuple[_InputPlace, ...] | None = None
         self._size = 0
-        self._run_ns = 0
         self._responses: dict[_OutputForm, _ResponseForm] = {}
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether requests that it describes were answered before, the last of them after a brief run.
-
-        Those of another form tell nothing: a model may take a thousand times as long for a long sequence.
-        """
-        return bool(self._responses) and self._run_ns <= _BRIEF_NS
-
-    def note_run(self, nanoseconds: int) -> None:
-        """Take in how long the run for a request took that it describes."""
-        self._run_ns = nanoseconds
 
     def read(self, data: memoryview) -> dict[str, Array] | None:
         """Return the inputs of the graph as views of binary data; None where they have to be read in the usual way.

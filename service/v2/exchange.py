@@ -1,12 +1,14 @@
 """One inference request of the protocol: its body is decoded to inputs of a graph, the run encoded to a response."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from starlette.requests import Request
 
-from engine import Array, RunTrace, TraceLevel
+from engine import RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
+from service.codec.response import EncodedResponse
 from service.config.limits import Limits
 from service.context import context_of
 from service.decoding import NeedsDecoderError
@@ -14,7 +16,6 @@ from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, RunOutcome
 from service.scheduling.record import SurfaceName
-from service.scheduling.response import EncodedResponse
 from service.v2.batching import is_batch_open
 from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
 from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding
@@ -25,7 +26,6 @@ from service.v2.parameters import InferParameters
 from service.v2.raw import raw_input
 from service.v2.request import InferRequest, parse_request, request_parameters
 from service.v2.response import SelectedOutput, check_names, compressed, select_outputs, write_response
-from service.v2.waiting import waits_for_nothing
 
 _NOT_READ = InferRequest(None, InferParameters(), ())
 """Stands for a request until its inputs are read."""
@@ -33,8 +33,6 @@ RAW = 0
 """Length of the JSON part which means that the whole body is one input."""
 _BRIEF = 1 << 10
 """Most bytes of a JSON part that is remembered if it describes binary data: clients send the same one repeatedly."""
-_BRIEF_BODY = 1 << 14
-"""Most bytes of a body that are read at once wherever that is."""
 SMALL_BYTES = 1 << 16
 """Most bytes of JSON that are always parsed before the request is queued; larger parts only if they have to be."""
 _LITTLE_MORE = 2
@@ -147,27 +145,12 @@ class V2Exchange:
             timeout=parameters.timeout,
             priority=parameters.priority,
             client=self._client,
-            is_brief=self.is_brief,
         )
 
     @property
     def is_compressed(self) -> bool:
         """Whether the body has to be decompressed, which the event loop should not do."""
         return self._encoding != IDENTITY
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether few bytes are read as they are, and requests of this very form were answered after brief runs.
-
-        Nor may the response be compressed, or a layer do what the engine does not know.
-        """
-        description = self._description
-        if description is None or not description.is_brief or len(self._body) > _BRIEF_BODY:
-            return False
-        is_plain = (
-            self._encoding == IDENTITY == self._response_encoding
-        )  # few bytes may be many when unpacked
-        return is_plain and waits_for_nothing(self._model)
 
     def scheduling(self) -> InferParameters:
         """Return the parameters of the request; of a large one perhaps only its timeout and priority.
@@ -230,11 +213,11 @@ class V2Exchange:
         text, data = split(body, self._header_length, self.padding)
         self._body = b""
         if self._description is not None:
-            inputs = self._read_described(self._description, data)
+            decoded = self._read_described(self._description, data)
         else:
-            inputs = self._read(text, data)
+            decoded = self._read(text, data)
         parameters = self._request.parameters
-        return Decoded(inputs, Options(trace=parameters.trace or TraceLevel.OFF, capture=()))
+        return replace(decoded, options=Options(trace=parameters.trace or TraceLevel.OFF, capture=()))
 
     def encode(self, outcome: RunOutcome) -> EncodedResponse:
         """Return the response.
@@ -244,10 +227,9 @@ class V2Exchange:
                 `response_too_large`.
         """
         request, outputs = self._request, outcome.result.outputs
-        description, times = self._description, outcome.timestamps
+        description = self._description
         is_plain = outcome.result.trace is None and self._response_encoding == IDENTITY
         if description is not None:
-            description.note_run(times.forward_end - times.forward_start)
             response = description.respond(outputs) if is_plain else None
             if response is not None:
                 return response
@@ -262,7 +244,7 @@ class V2Exchange:
             description.remember_response(outputs, [output.array for output in selected], response)
         return response
 
-    def _read(self, text: memoryview, data: memoryview) -> dict[str, Array]:
+    def _read(self, text: memoryview, data: memoryview) -> Decoded:
         """Return the inputs of a request that is read for the first time."""
         graph, config = self._model.graph, self._model.config
         if self._header_length == RAW:
@@ -274,16 +256,17 @@ class V2Exchange:
         self._request = InferRequest(request.id, request.parameters, (), request.outputs)
         return self._bind(request, data)
 
-    def _read_described(self, description: Description, data: memoryview) -> dict[str, Array]:
+    def _read_described(self, description: Description, data: memoryview) -> Decoded:
         """Return the inputs of a request whose JSON part may have been read before."""
         self._request = description.request
         inputs = description.read(data)
-        if inputs is None:
-            inputs = self._bind(description.request, data)
-            description.remember_inputs(self._model.graph.inputs)
-        return inputs
+        if inputs is not None:
+            return Decoded(inputs)
+        decoded = self._bind(description.request, data)
+        description.remember_inputs(self._model.graph.inputs)
+        return decoded
 
-    def _bind(self, request: InferRequest, data: memoryview) -> dict[str, Array]:
+    def _bind(self, request: InferRequest, data: memoryview) -> Decoded:
         graph, config = self._model.graph, self._model.config
         check_names(request.outputs, graph.outputs)
         parts = distribute(request.inputs, data)

@@ -8,6 +8,7 @@ import numpy as np
 
 from engine import PNNX_COMPUTE, Array, Port
 from service.codec.binding import bind, check_duplicates
+from service.codec.decoded import Decoded, Picture
 from service.codec.images import bind_images, decode_base64
 from service.codec.json_tensor import parse_data
 from service.config.limits import Limits
@@ -27,7 +28,7 @@ def read_inputs(
     config: ModelConfig,
     open_batch: bool,
     limits: Limits,
-) -> dict[str, Array]:
+) -> Decoded:
     """Read the inputs of a request.
 
     Args:
@@ -39,7 +40,8 @@ def read_inputs(
         limits: upper bounds on the size of a request.
 
     Returns:
-        Operand name -> array, in the order of the graph's inputs. Arrays of binary data are read-only views.
+        Operand name -> array, in the order of the graph's inputs, and the pictures that inputs were made of. Arrays of
+        binary data are read-only views.
 
     Raises:
         ServiceError: 400 or 413; for images also 422.
@@ -53,8 +55,8 @@ def read_inputs(
             images.append((port, _images(tensor, part, port, config)))
         else:
             pairs.append((port, _numbers(tensor, part, port, open_batch, limits)))
-    pairs.extend(_prepare(images, config, open_batch, limits))
-    return bind(ports, pairs)
+    prepared, pictures = _prepare(images, config, open_batch, limits)
+    return Decoded(bind(ports, [*pairs, *prepared]), pictures=pictures)
 
 
 def as_input(port: Port, array: Array) -> Array:
@@ -108,10 +110,10 @@ def _texts(data: Any) -> list[Any]:
 
 def _prepare(
     images: Sequence[tuple[Port, list[bytes]]], config: ModelConfig, open_batch: bool, limits: Limits
-) -> list[tuple[Port, Array]]:
+) -> tuple[list[tuple[Port, Array]], tuple[Picture, ...]]:
     if not images:
-        return []
+        return [], ()
     ports = [port for port, _ in images]
     named = [(port.operand, image) for port, encoded in images for image in encoded]
-    arrays = bind_images(named, ports, config, limits, open_batch=open_batch).inputs
-    return [(port, arrays[port.operand]) for port, _ in images]
+    decoded = bind_images(named, ports, config, limits, open_batch=open_batch)
+    return [(port, decoded.inputs[port.operand]) for port, _ in images], decoded.pictures

@@ -44,7 +44,7 @@ def _shape(declared: Sequence[int], size: int, itemsize: int) -> list[int]:
     if len(shape) > 1 and shape[0] == OPEN:
         shape[0] = 1
     if shape.count(OPEN) > 1:
-        message = f"a raw body cannot tell the shape of an input like {list(declared)}; describe it in JSON"
+        message = f"a raw body does not give the shape of an input like {list(declared)}; describe it in JSON"
         raise ServiceError(400, "invalid_request", message, {"shape": list(declared)})
     if OPEN in shape:
         known = prod(dim for dim in shape if dim != OPEN) * itemsize

@@ -7,11 +7,10 @@ from typing import Any
 import orjson
 
 from engine import Array, Port
-from service.codec.json_array import json_data
-from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
+from service.codec.json_text import PIECE_ELEMENTS, dump_pieces, json_data
+from service.codec.response import EncodedResponse
 from service.config.limits import Limits
 from service.errors import ServiceError, did_you_mean
-from service.scheduling.response import EncodedResponse
 from service.v2.binary import HEADER, write_array, write_strings
 from service.v2.classification import classify
 from service.v2.compression import IDENTITY, compress

@@ -98,7 +98,7 @@ class Wire:
         return 0
 
     def is_closed(self) -> bool:
-        """Tell whether the server has closed the connection; reads nothing that a response is made of."""
+        """Return whether the server has closed the connection; reads nothing that a response is made of."""
         self._socket.setblocking(False)
         try:
             return self._socket.recv(1, socket.MSG_PEEK) == b""

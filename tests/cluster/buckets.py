@@ -48,7 +48,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def responses(url: str) -> bool:
-    """Tell whether a server answers, if only that it does not like the request."""
+    """Return whether a server answers, if only that it does not like the request."""
     address = urlsplit(url)
     connection = HTTPConnection(address.netloc, timeout=SOON)
     try:

@@ -85,7 +85,7 @@ class _Server(ThreadingHTTPServer):
         self.bucket = bucket
 
     def knows(self, authorization: str | None) -> bool:
-        """Tell whether a request has a token of the machine, or one that the service account signed."""
+        """Return whether a request has a token of the machine, or one that the service account signed."""
         kind, _, token = (authorization or "").partition(" ")
         if kind != "Bearer":
             return False

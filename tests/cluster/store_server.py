@@ -73,7 +73,7 @@ class StoreServer:
         return _scale_in(response)
 
     def serves(self, model: str, scale: float) -> bool:
-        """Tell whether a model is served, and multiplies by that."""
+        """Return whether a model is served, and multiplies by that."""
         response = self._infer(model, self.client)
         return response.status_code == 200 and _scale_in(response) == scale
 
@@ -98,7 +98,7 @@ class StoreServer:
         return found
 
     def refuses(self, model: str, reason: str) -> bool:
-        """Tell whether a model, or what was added to it, is refused for that reason."""
+        """Return whether a model, or what was added to it, is refused for that reason."""
         return any(line["name"] == model and reason in line.get("reason", "") for line in self.index())
 
     def kill(self) -> None:

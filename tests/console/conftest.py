@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.console.models import add_hostile_model, add_large_model
+from tests.console.models import add_embedding_model, add_hostile_model, add_large_model
 from tests.console.visit import ORIGIN_ARGUMENTS, Visit
 from tests.service.server.process import ROOT, ServerProcess
 
@@ -42,12 +42,13 @@ def browser(executable: str) -> "Iterator[Browser]":
 
 @pytest.fixture(scope="session")
 def address(executable: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return where a server listens that has the digits, a model of hostile names and a large one."""
+    """Return where a server listens that has the digits, and models with hostile names, many operators, and ids."""
     del executable  # without a browser there is nothing to serve
     root = tmp_path_factory.mktemp("models")
     (root / "digits").symlink_to(ROOT / "models/digits")
     add_hostile_model(root)
     add_large_model(root, "large", 1500)
+    add_embedding_model(root, "words", 3)
     with ServerProcess("--models", str(root), module="service") as server:
         yield server.url
 

@@ -1,6 +1,9 @@
 """Models that the console has to show whatever they are: hostile names, and many operators."""
 
 from pathlib import Path
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
+
+import numpy as np
 
 from tests.service.models import add_model
 
@@ -53,3 +56,24 @@ def add_large_model(root: Path, name: str, count: int) -> Path:
         last = start + 3
     lines.append(f"pnnx.Output pnnx_output_0 1 0 {last} #{last}={shape}")
     return add_model(root, name, "\n".join(lines) + "\n")
+
+
+def add_embedding_model(root: Path, name: str, rows: int) -> Path:
+    """Write a model that looks ids up in a table of a few rows, row i being 4i to 4i + 3; returns its folder.
+
+    Args:
+        root: the folder of models.
+        name: name of the model.
+        rows: rows of the table.
+    """
+    table = f"embedding_dim=4 num_embeddings={rows} padding_idx=None sparse=False @weight=({rows},4)f32"
+    lines = f"""
+pnnx.Input   pnnx_input_0  0 1 0 #0=(1,64)i64
+nn.Embedding table         1 1 0 1 {table} #0=(1,64)i64 #1=(1,64,4)f32
+pnnx.Output  pnnx_output_0 1 0 1 #1=(1,64,4)f32
+"""
+    folder = add_model(root, name, lines)
+    weights = np.arange(rows * 4, dtype="<f4").tobytes()
+    with ZipFile(next(folder.glob("*.bin")), "w", ZIP_STORED) as archive:
+        archive.writestr(ZipInfo("table.weight"), weights)
+    return folder

@@ -18,6 +18,10 @@ def test_the_page_asks_for_the_key_and_keeps_it_in_memory_only(browser: "Browser
         visit = Visit(context.new_page(), server.url)
         visit.page.goto(f"{server.url}/console#/digits/playground")
         field = visit.page.get_by_label("API key")
+        field.fill("a-wrong-key-of-twenty-letters")
+        visit.page.get_by_role("button", name="Use this key").click()
+        visit.page.get_by_text("The server does not accept this key.").wait_for()
+        assert field.get_attribute("aria-invalid") == "true"
         field.fill(KEY)
         visit.page.get_by_role("button", name="Use this key").click()
         visit.page.get_by_role("button", name="Sample 7.png").click()

@@ -40,6 +40,20 @@ def test_a_dropped_picture_is_read(visit: Visit, samples: Path) -> None:
     visit.check()
 
 
+def test_a_prediction_is_explained(visit: Visit) -> None:
+    visit.open("#/digits/playground")
+    visit.page.get_by_role("button", name="Sample 3.png").click()
+    visit.page.get_by_text("Why?", exact=True).click()
+    for method in ("occlusion", "Score-CAM"):
+        visit.page.get_by_label("Method").select_option(label=method)
+        visit.page.get_by_role("button", name="Explain").click()
+        picture = visit.page.get_by_alt_text("Where 3 comes from")
+        picture.wait_for()
+        assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 280
+        picture.evaluate("image => image.remove()")
+    visit.check()
+
+
 @pytest.mark.parametrize("digit", ["0", "3", "8"])
 def test_samples_are_a_click_away(visit: Visit, digit: str) -> None:
     visit.open("#/digits/playground")
@@ -156,12 +170,12 @@ def test_boxes_lie_on_the_digits_that_were_drawn_and_are_filtered_without_a_requ
             )
             assert best >= _OVERLAP, digit
         asked = len(visit.requests)
-        visit.page.locator("#threshold").fill("0.85")
+        visit.page.locator("#threshold").fill("0.9")
         assert visit.page.locator("tbody tr").count() < len(rows)
         assert len(visit.requests) == asked
         visit.page.locator("summary", has_text="This request, to copy").click()
         copied = visit.page.locator(".code-box pre")
-        assert "confidence=0.85" in copied.inner_text()
+        assert "confidence=0.9" in copied.inner_text()
         visit.page.get_by_role("tab", name="Python").click()
         visit.page.locator("#threshold").fill("0.5")
         assert "confidence=0.5'" in copied.inner_text().replace('"', "'")
@@ -204,4 +218,34 @@ def test_back_undoes_a_step_inside_the_console(visit: Visit) -> None:
     visit.page.get_by_text("Drop a picture here").or_(visit.page.get_by_text("Choose a file")).or_(
         visit.page.locator(".response")
     ).first.wait_for()
+    visit.check()
+
+
+def test_samples_have_thumbnails_before_anything_is_clicked(visit: Visit) -> None:
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    visit.open("#/digits/playground")
+    visit.page.get_by_role("button", name="Sample 0.png").locator("img").wait_for()
+    visit.check()
+
+
+def rows_of_the_table(response: Any) -> set[int]:
+    """Return which ids the model `words` was given."""
+    return {int(row[0]) // 4 for row in response["outputs"][0]["data"][0]}
+
+
+def test_a_raw_model_shows_its_tensors_and_random_ids_are_rows_of_the_table(visit: Visit) -> None:
+    visit.open("#/words/playground")
+    with visit.page.expect_response("**/infer**") as asked:
+        visit.page.get_by_role("button", name="Run", exact=True).click()
+    assert rows_of_the_table(asked.value.json()) == {0, 1, 2}
+    visit.page.get_by_role("columnheader", name="Row").wait_for()
+    visit.check()
+
+
+def test_a_model_without_samples_runs_an_input_that_is_made_up(visit: Visit) -> None:
+    visit.open("#/words/graph")
+    with visit.page.expect_response("**/infer**") as asked:
+        visit.page.get_by_role("button", name="Run a sample").click()
+    assert rows_of_the_table(asked.value.json()) == {0, 1, 2}
+    visit.page.locator("canvas.graph-canvas[data-hottest=table]").wait_for()
     visit.check()

@@ -177,3 +177,35 @@ def test_a_graph_opened_by_its_numerical_difference_asks_for_it(visit: Visit) ->
     assert any("/compare?" in url for url in visit.requests)
     assert visit.page.locator("canvas.graph-canvas").get_attribute("data-hottest")
     visit.check()
+
+
+def test_a_run_takes_the_same_times_in_the_same_colours_on_all_pages(visit: Visit, samples: Path) -> None:
+    visit.open("#/digits/playground")
+    visit.page.locator("#picture-file").set_input_files(samples / "7.png")
+    legend = visit.page.locator(".legend li", has_text="Encode")
+    legend.wait_for()
+    taken = legend.locator(".stage-time").inner_text()
+    colour = legend.locator(".swatch").evaluate("one => getComputedStyle(one).backgroundColor")
+    visit.page.get_by_role("link", name="on a timeline").click()
+    row = visit.page.locator("tbody tr", has_text="Encode")
+    row.wait_for()
+    assert taken in row.inner_text()
+    painted = """([colour]) => {
+      const canvas = document.querySelector("main canvas");
+      const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const wanted = colour.match(/\\d+/g).map(Number);
+      return data.some((_, at) => at % 4 === 0 && wanted.every((value, index) => data[at + index] === value));
+    }"""
+    assert visit.page.evaluate(painted, [colour])
+    visit.check()
+
+
+def test_numerical_differences_colour_the_operators_that_are_compared(visit: Visit) -> None:
+    visit.open("#/digits/graph?measure=loss")
+    visit.page.locator("canvas.graph-canvas:not([data-hottest=''])").wait_for()
+    with visit.page.expect_download() as waited:
+        visit.page.get_by_role("button", name="Download as SVG").click()
+    drawn = waited.value.path().read_text()
+    box = drawn[drawn.index("<title>stem.conv\n") :]
+    assert 'fill="rgb(' in box[: box.index("</g>")]
+    visit.check()

@@ -13,7 +13,10 @@ def test_first_view_is_light(visit: Visit) -> None:
     visit.page.on("response", lambda response: sizes.append(len(response.body())))
     visit.page.goto(f"{visit.address}/console#/digits/playground")
     visit.settle()
-    places = [urlsplit(url).path for url in visit.requests]
+    # samples in view have thumbnails: how many and how large is up to the model
+    places = [
+        urlsplit(url).path for url in visit.requests if "/samples/" not in url and not url.startswith("blob:")
+    ]
     assert len(places) <= FIRST_REQUESTS, places
     assert sum(sizes) <= FIRST_BYTES
 

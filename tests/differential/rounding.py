@@ -10,7 +10,7 @@ by as much as rounding moves them.
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ import numpy as np
 from engine import KuiperError, Quantization, RuntimeGraph
 from engine.calibration.calibrator import Calibrator
 from engine.calibration.examples import ArrayExamples
-from engine.compiler.selection import convolution, linear, matrix_product, transposed_convolution
+from engine.compiler.selection import Selector
+from engine.compiler.selection.call import BF16
 from engine.dtypes import Array
 from engine.model.int8_binding import CONVOLUTIONS, LINEARS
 from tests.differential.case import GraphCase, disturbed
@@ -64,11 +65,10 @@ _BOUNDS = {"bf16": _Bound((2.0**-8, 2.0**-9), 4.0, 0.05), "int8": _Bound((2.0**-
 @contextmanager
 def always_rounding(rounds: bool = True) -> Iterator[None]:
     """Let bfloat16 be chosen wherever a kernel can, whatever this processor takes for it; or by the estimates."""
-    with ExitStack() as stack:
-        for module in (convolution, linear, transposed_convolution) if rounds else ():
-            stack.enter_context(patch.object(module, "bf16_time", lambda *_: 0.0))
-        if rounds:
-            stack.enter_context(patch.object(matrix_product, "_is_faster_in_bf16", lambda *_: True))
+    if not rounds:
+        yield
+        return
+    with patch.object(Selector, "rounds", lambda _, efforts: BF16 in efforts):
         yield
 
 

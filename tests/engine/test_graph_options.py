@@ -23,7 +23,7 @@ def test_precision_is_one_of_those_that_there_are(tmp_path: Path) -> None:
     for precision in ("f32", "bf16", "auto", Precision.BF16):
         assert make_graph(tmp_path, CHAIN, precision=precision).precision is Precision(precision)
     with pytest.raises(
-        BuildError, match="precision: 'f16' is not known; expected one of f32, bf16, int8, auto"
+        BuildError, match="precision: 'f16' is unknown; expected one of f32, bf16, int8, auto"
     ):
         make_graph(tmp_path, CHAIN, precision="f16")
 

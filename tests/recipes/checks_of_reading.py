@@ -3,11 +3,13 @@
 import asyncio
 import importlib
 import warnings
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from service.commands.inference import Inference
 from service.config.model_config import load_model_config
@@ -15,6 +17,26 @@ from service.export import export
 from tests.recipes.packages import need_package
 
 READER = "ch_PP-OCRv4_rec_infer"
+DETECTOR = "ch_PP-OCRv4_det_infer"
+CLASSIFIER = "ch_ppocr_mobile_v2.0_cls_infer"
+PIPELINE = """
+task = "pipeline"
+
+[[pipeline.steps]]
+name = "find"
+model = "lines"
+
+[[pipeline.steps]]
+name = "turn"
+model = "orientation"
+crops = "find"
+
+[[pipeline.steps]]
+name = "read"
+model = "reader"
+crops = "find"
+upright = "turn"
+"""
 
 
 def model(name: str) -> Path:
@@ -81,9 +103,81 @@ def test_lines_read_as_by_their_own_runtime(reader: Path, theirs: Any, tmp_path:
     )
 
 
+PAGE = (
+    "Region-based segmentation",
+    "Let us first determine markers of the coins and the",
+    "background. These markers are pixels that we can label",
+    "unambiguously as either object or background. Here,",
+)
+"""What the first lines of skimage's page.png say."""
+
+
+@pytest.fixture(scope="module")
+def pipeline(reader: Path) -> Path:
+    """Find lines, turn those that are upside down, read them: the guide's example."""
+    folder = reader.parent
+    (folder / "angles.txt").write_text("0\n180\n")
+    found = export(model(DETECTOR), folder / "lines", inputs=["1,3,736,736"], preset="ppocr-detection")
+    turned = export(
+        model(CLASSIFIER),
+        folder / "orientation",
+        inputs=["?,3,48,192"],
+        preset="ppocr",
+        task="classification",
+        labels=str(folder / "angles.txt"),
+    )
+    assert (found.task, turned.task) == ("text-detection", "classification")
+    assert all(agreement.agrees for agreement in (*found.agreements, *turned.agreements))
+    (folder / "page").mkdir()
+    (folder / "page" / "model.toml").write_text(PIPELINE)
+    return folder / "page"
+
+
+def read(pipeline: Path, *files: Path) -> list[list[dict[str, Any]]]:
+    """Return the lines of pictures as a pipeline reads them."""
+
+    async def responses() -> list[Any]:
+        return [outcome async for outcome in Inference(str(pipeline), None, None).outcomes(files)]
+
+    outcomes = asyncio.run(responses())
+    assert [outcome.error for outcome in outcomes] == [None] * len(files)
+    return [outcome.response.predictions[0] for outcome in outcomes]
+
+
+def likeness(one: str, other: str) -> float:
+    """Return how alike two texts are but for their spaces, from 0 to 1."""
+    return SequenceMatcher(None, one.replace(" ", ""), other.replace(" ", "")).ratio()
+
+
+@pytest.mark.parametrize("degrees", [0, 12, -20, 180])
+def test_a_page_is_read_from_top_to_bottom_however_it_is_turned(
+    pipeline: Path, tmp_path: Path, degrees: int
+) -> None:
+    with Image.open(need_package("skimage") / "data" / "page.png") as opened:
+        page = opened.convert("RGB")
+    turned = page.rotate(degrees, Image.Resampling.BICUBIC, expand=True, fillcolor=(200, 190, 180))
+    turned.save(tmp_path / "page.png")
+    (lines,) = read(pipeline, tmp_path / "page.png")
+    wanted = PAGE[1:] if abs(degrees) < 90 else PAGE[:0:-1]  # upside down the last line comes first
+    texts = [max((line["text"] for line in lines), key=lambda text: likeness(text, line)) for line in wanted]
+    assert all(likeness(text, line) > 0.9 for text, line in zip(texts, wanted, strict=True)), texts
+    places = [[line["text"] for line in lines].index(text) for text in texts]
+    assert places == sorted(places)
+
+
+def test_lines_are_found_and_read_as_by_their_own_pipeline(pipeline: Path, theirs: Any) -> None:
+    file = need_package("skimage") / "data" / "page.png"
+    (ours,) = read(pipeline, file)
+    found, _ = theirs(str(file))
+    assert len(found) >= 5
+    for corners, text, _ in found:
+        (line,) = [one for one in ours if np.abs(np.subtract(one["corners"], corners)).max() < 4]
+        assert likeness(line["text"], text) > 0.9
+
+
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [("ch_PP-OCRv4_det_infer", "1,3,160?,160?"), ("ch_ppocr_mobile_v2.0_cls_infer", "?,3,48,192")],
+    [(DETECTOR, "1,3,160?,160?"), (CLASSIFIER, "?,3,48,192")],
 )
 def test_the_other_two_models(tmp_path: Path, name: str, shape: str) -> None:
     report = export(model(name), tmp_path / "net", inputs=[shape])

@@ -147,7 +147,7 @@ def test_fixed_sizes_of_a_program_stay(nets: Path, tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_program_is_told(tmp_path: Path) -> None:
     (tmp_path / "net.pt2").write_bytes(b"PK nothing")
-    with pytest.raises(ExportError, match="net.pt2 is no program of torch.export: .*torch.export.save"):
+    with pytest.raises(ExportError, match="net.pt2 is not a program of torch.export: .*torch.export.save"):
         export(tmp_path / "net.pt2", tmp_path / "net")
 
 
@@ -227,5 +227,5 @@ def test_weights_of_timm_that_cannot_be_had(tmp_path: Path, monkeypatch: pytest.
         raise OSError("no such host")
 
     monkeypatch.setattr("timm.create_model", fails)
-    with pytest.raises(ExportError, match="the weights cannot be had: no such host.*save_for_hf"):
+    with pytest.raises(ExportError, match="the weights are not available: no such host.*save_for_hf"):
         export("timm:resnet18.a1_in1k", tmp_path / "net")

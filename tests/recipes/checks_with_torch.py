@@ -82,7 +82,7 @@ def test_weights_alone_are_told(tmp_path: Path) -> None:
     import torch
 
     torch.save({"weight": torch.ones(2)}, tmp_path / "weights.pt")
-    with pytest.raises(ExportError, match="is no TorchScript file: .*state_dict.*package.module:function"):
+    with pytest.raises(ExportError, match="is not a TorchScript file: .*state_dict.*package.module:function"):
         export(tmp_path / "weights.pt", tmp_path / "net", inputs=["1,2"])
 
 

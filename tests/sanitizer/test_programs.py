@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.compiler.contraction.streamed_convolution import StreamedConvolution
 from engine.compiler.emit.target import Target, host_target
 from engine.compiler.kernels.softmax import SoftmaxKernel
-from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.memory.alignment import address_of
 from engine.compiler.memory.region import Region
 from engine.compiler.memory.view import Buffer, BufferKind, whole
@@ -17,7 +17,8 @@ from engine.compiler.program.assembler import compile_plan
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target
-from tests.engine.compiler.plans import plan_of
+from tests.engine.compiler.plans import plan_of, weights_of
+from tests.engine.compiler.program.test_each_image import NETWORK, make, names, outputs, pictures, specs
 from tests.engine.models import make_graph
 from tests.sanitizer.call import Order, Place, SanitizerError, run_call
 from tests.sanitizer.run import CheckedRun, run_checked
@@ -108,3 +109,14 @@ def test_numpy_may_not_read_what_nothing_wrote(tmp_path: Path) -> None:
     later = program.calls[1].arguments[-1]
     with pytest.raises(SanitizerError, match="numpy reads elements of a tensor .* that nothing wrote"):
         CheckedRun(replace(program, exports={slot: later}), host_target()).execute({"x": X}, ["y", "b"])
+
+
+@every_target
+@pytest.mark.parametrize("count", [2, 7])
+def test_batches_are_within_bounds_image_by_image(tmp_path: Path, target: Target, count: int) -> None:
+    graph = make_graph(tmp_path, NETWORK, weights_of(NETWORK), backend="native")
+    program = make(graph, target, 1).at(graph.plan(specs(count)))
+    leaving = names(graph.outputs)
+    results = CheckedRun(program, target).execute({"x": pictures(count)}, leaving)
+    for result, plain in zip(results, outputs(program, pictures(count), leaving), strict=True):
+        np.testing.assert_array_equal(result, plain)

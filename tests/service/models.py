@@ -65,6 +65,12 @@ def add_model(root: Path, name: str, lines: str, config: str | None = None) -> P
     return folder
 
 
+def add_pipeline(root: Path, name: str, config: str) -> None:
+    """Write a pipeline, a folder with nothing but a `model.toml`, under `root`."""
+    (root / name).mkdir(parents=True)
+    (root / name / "model.toml").write_text(config)
+
+
 def add_models(root: Path) -> Path:
     """Write the sound models to `root`; returns it."""
     add_model(root, "vector", VECTOR)

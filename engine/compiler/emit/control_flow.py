@@ -127,6 +127,12 @@ class ControlFlow:
         dividend, divisor = self.index(left), self.index(right)
         return self.builder.udiv(dividend, divisor), self.builder.urem(dividend, divisor)
 
+    def ceil_divide(self, left: IRIndex, right: IRIndex) -> IRIndex:
+        """Return the quotient of indices that are not negative, rounded up; of Python numbers, a Python number."""
+        if isinstance(left, int) and isinstance(right, int):
+            return -(-left // right)
+        return self.divmod(self.sub(self.add(left, right), 1), right)[0]
+
     def unravel(self, index: IRIndex, extents: Sequence[IRIndex]) -> list[IRIndex]:
         """Return the coordinates of a linear index, last one fastest."""
         coordinates: list[IRIndex] = []

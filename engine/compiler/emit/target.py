@@ -107,7 +107,7 @@ def target_named(name: str) -> Target:
         "neon": Target(name="neon", lanes=4, registers=32, has_fma=True, cpu="generic", features="+neon"),
     }
     if name not in targets:
-        raise ValueError(f"target {name!r} is not known; expected one of {', '.join(targets)}")
+        raise ValueError(f"target {name!r} is unknown; expected one of {', '.join(targets)}")
     return targets[name]
 
 

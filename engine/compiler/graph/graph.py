@@ -35,7 +35,6 @@ class LoweredGraph:
         folded: steps whose work is done at build.
         leaving: slots that leave the graph.
         ends: slot -> step by which it leaves.
-        claims: pairs of integers that follow from the lengths of inputs; the first may not exceed the second.
         guards: slot of an input -> the bounds that kernels assume.
     """
 
@@ -45,7 +44,6 @@ class LoweredGraph:
     folded: set[int] = field(default_factory=set)
     leaving: tuple[int, ...] = ()
     ends: dict[int, int] = field(default_factory=dict)
-    claims: list[tuple[int, int]] = field(default_factory=list)
     guards: dict[int, Guard] = field(default_factory=dict)
 
     def dtypes(self) -> dict[int, np.dtype[Any]]:

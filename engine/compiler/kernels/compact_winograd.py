@@ -11,9 +11,9 @@ Arguments: input, weights (packed by `pack`), bias, output, the epilogue's opera
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from engine.compiler.contraction.tile import LINE
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.tile import LINE
 from engine.compiler.kernels.winograd_tiles import WinogradTiles
 from engine.compiler.kernels.winograd_transforms import VectorArithmetic, half_transformed
 from engine.compiler.memory.alignment import aligned_zeros

@@ -20,12 +20,12 @@ from math import prod
 
 import numpy as np
 
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import even_size
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.convolution_chunk import even_size
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 

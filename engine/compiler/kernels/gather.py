@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.lines import emit_fold
-from engine.compiler.kernels.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.kernels.strided_expression import Strides
 from engine.compiler.memory.region import Region
 

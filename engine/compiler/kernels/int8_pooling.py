@@ -6,10 +6,10 @@ to be the nearest inside, which their window has as well: so they change no maxi
 
 from dataclasses import dataclass
 
+from engine.compiler.contraction.shapes import ImageStrides
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import largest_bytes
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.shapes import ImageStrides
 from engine.compiler.memory.region import Region, pixels
 
 _CHUNK = 1 << 14

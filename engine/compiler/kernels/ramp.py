@@ -6,7 +6,7 @@ Arguments: output, then `sizes`.
 from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.kernels.runtime_sizes import RuntimeSizes
+from engine.compiler.emit.runtime_sizes import RuntimeSizes
 from engine.compiler.memory.region import Region
 
 

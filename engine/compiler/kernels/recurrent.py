@@ -14,6 +14,7 @@ in scratch memory, since every unit reads the whole of the one before.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from engine.compiler.contraction.tile import Axis, Tile, emit_tile
 from engine.compiler.emit.activations import relu
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
@@ -21,7 +22,6 @@ from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import tanh
 from engine.compiler.kernels.cells import grouped, gru_cell, interleaved, lstm_cell
 from engine.compiler.kernels.recurrent_parts import RecurrentChunk, RecurrentShape, TimeStep, UnitGroup
-from engine.compiler.kernels.tile import Axis, Tile, emit_tile
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import maximum, minimum
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
-from engine.compiler.kernels.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 16

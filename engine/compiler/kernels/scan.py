@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.runtime_sizes import RuntimeSizes
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.runtime_sizes import RuntimeSizes
 from engine.compiler.kernels.strided_expression import Strides
 from engine.compiler.memory.region import Region
 

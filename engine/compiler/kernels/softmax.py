@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.runtime_sizes import RuntimeSizes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import exp_below_zero, log
 from engine.compiler.kernels.lines import emit_fold
-from engine.compiler.kernels.runtime_sizes import RuntimeSizes
 from engine.compiler.memory.region import Region
 
 _CHUNK = 8192

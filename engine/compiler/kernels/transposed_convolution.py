@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.contraction.shapes import ImageStrides
+from engine.compiler.contraction.tile import Axis, Tile, choose_tile, emit_tile
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ImageStrides
-from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
 from engine.compiler.kernels.transposed_geometry import Taps, TransposedShape, taps_of
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array

@@ -7,9 +7,9 @@ Arguments: input, weights (packed by `pack`), bias, output, the epilogue's opera
 
 from dataclasses import dataclass, replace
 
+from engine.compiler.contraction.tile import LINE, Axis, Prefetch, emit_tile, steps_of
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.tile import LINE, Axis, Prefetch, emit_tile, steps_of
 from engine.compiler.kernels.winograd_tiles import WinogradTiles
 from engine.compiler.kernels.winograd_transforms import transformed_filters
 from engine.compiler.memory.alignment import aligned_zeros

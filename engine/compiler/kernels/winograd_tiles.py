@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.winograd_transforms import TRANSFORMS, Transforms, transformed
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array

@@ -3,6 +3,7 @@
 from engine.compiler.lowering import (
     attention,
     convolution,
+    detection,
     folding,
     indexing,
     multihead,
@@ -35,6 +36,7 @@ __all__ = [
     "LoweringRule",
     "attention",
     "convolution",
+    "detection",
     "folding",
     "indexing",
     "lowers",

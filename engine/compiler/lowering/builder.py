@@ -58,7 +58,6 @@ def make_graph(
     kinds: Collection[type[Node]],
     clock: BuildClock = UNLIMITED,
     is_dynamic: bool = False,
-    claims: bool = False,
 ) -> LoweredGraph:
     """Lower every operator of a plan that a rule supports; the others run in numpy.
 
@@ -68,14 +67,12 @@ def make_graph(
         kinds: kinds of nodes that there are kernels for.
         clock: checked before each operator.
         is_dynamic: whether the graph has dynamic axes: no tensor is computed from extents at compile time.
-        claims: whether a dynamic graph may note in `LoweredGraph.claims` the extents for which it is valid.
 
     Raises:
         CompileError: a rule failed at an operator.
         BuildTimeoutError: it takes too long.
     """
     builder = _Builder(plan, leaving, kinds, is_dynamic)
-    builder.claims = builder.graph.claims if is_dynamic and claims else None
     for index, step in enumerate(plan.steps):
         clock.check(step.operator.type, step.operator.name)
         with at_operator(step.operator.type, step.operator.name, "cannot be lowered", CompileError):
@@ -89,7 +86,6 @@ class _Builder:
     ) -> None:
         self._kinds = kinds
         self._is_dynamic = is_dynamic
-        self.claims: list[tuple[int, int]] | None = None
         self._shape_scalars: set[int] = set()  # slots of scalars that depend on input shapes
         names = {slot: name for name, slot in plan.slots.items()}
         self._specs: dict[int, Spec] = {
@@ -147,11 +143,11 @@ class _Builder:
         self, index: int, step: Step, slots: Sequence[int]
     ) -> tuple[Node, Bounds | None] | None:
         """Return what `_node` does; where that is None, assumptions are rolled back."""
-        guards, claims = dict(self.graph.guards), list(self.graph.claims)
+        guards = dict(self.graph.guards)
         self._assumed.clear()
         made = self._node(index, step, slots)
         if made is None:
-            self.graph.guards, self.graph.claims[:] = guards, claims
+            self.graph.guards = guards
             for tensor, before in reversed(self._assumed):
                 tensor.bounds = before
         return made
@@ -256,7 +252,6 @@ class _Builder:
             add=self._add,
             assume=self._assume,
             members=self._lists.get,
-            claims=self.claims,
             is_dynamic=self._is_dynamic,
         )
         node = rule(context)

@@ -37,7 +37,6 @@ class LoweringContext:
         add: Callable[..., list[Tensor]],
         assume: Callable[[int, Bounds], bool],
         members: Callable[[int], list[int | None] | None],
-        claims: list[tuple[int, int]] | None,
         is_dynamic: bool,
     ) -> None:
         self.index = index
@@ -49,7 +48,6 @@ class LoweringContext:
         self._add = add
         self._assume = assume
         self._members = members
-        self._claims = claims
         self.is_dynamic = is_dynamic
         self.bounds: Bounds | None = None
         self._places = step.layer.operand_places
@@ -137,17 +135,6 @@ class LoweringContext:
         if not all(s is None or is_readable(of) for s, of in pairs):
             return None
         return [None if slot is None else self._tensor(slot) for slot in slots]
-
-    @property
-    def knows_bounds(self) -> bool:
-        """Whether bounds may follow from the lengths of the inputs; in a dynamic-shape program, only with claims."""
-        return not self.is_dynamic or self._claims is not None
-
-    def holds(self, value: int, limit: int) -> bool:
-        """Return whether an integer is at most another; a dynamic-shape program claims it for all its lengths."""
-        if self._claims is not None:
-            self._claims.append((value, limit))
-        return value <= limit
 
     def assume(self, place: int, bounds: Bounds) -> bool:
         """Assume that an input of the graph is within bounds; otherwise the reference implementation runs.

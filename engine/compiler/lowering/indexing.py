@@ -17,17 +17,17 @@ def embedding(context: LoweringContext) -> Node | None:
         return None
     indices = context.tensor("input")
     rows = weight.shape[0]
-    if not _is_within(context, indices, rows) and not context.assume(context.place("input"), (0, rows - 1)):
+    if not _is_within(indices, rows) and not context.assume(context.place("input"), (0, rows - 1)):
         return None
     has_operand = context.has_operand("weight")
     table = context.tensor("weight") if has_operand else context.make_constant(context.value("weight"))
     return Gather([context.index], [table, indices], kept=(None, indices.rank), start=0, spread=indices.rank)
 
 
-def _is_within(context: LoweringContext, indices: Tensor, size: int) -> bool:
+def _is_within(indices: Tensor, size: int) -> bool:
     """Whether integers are places of an axis."""
     bounds = indices.bounds
-    return bounds is not None and context.holds(-bounds[0], 0) and context.holds(bounds[1], size - 1)
+    return bounds is not None and bounds[0] >= 0 and bounds[1] < size
 
 
 @lowers("torch.gather")
@@ -38,7 +38,7 @@ def gather(context: LoweringContext) -> Node | None:
         return None
     source, indices = context.tensor("input"), context.tensor("index")
     rank = source.rank
-    if not rank or not _is_within(context, indices, source.shape[axis := context.value("dim") % rank]):
+    if not rank or not _is_within(indices, source.shape[axis := context.value("dim") % rank]):
         return None
     context.bounds = source.bounds
     kept = tuple(None if place == axis else place for place in range(rank))
@@ -56,7 +56,7 @@ def index_select(context: LoweringContext) -> Node | None:
     if (
         not rank
         or indices.rank != 1
-        or not _is_within(context, indices, source.shape[axis := context.value("dim") % rank])
+        or not _is_within(indices, source.shape[axis := context.value("dim") % rank])
     ):
         return None
     context.bounds = source.bounds
@@ -96,9 +96,7 @@ def index(context: LoweringContext) -> Node | None:
     source = context.tensor("input")
     axes = [axis for axis, indices in enumerate(found) if indices is not None]
     tensors = [indices for indices in found if indices is not None]
-    if not all(
-        _is_within(context, tensor, source.shape[axis]) for axis, tensor in zip(axes, tensors, strict=True)
-    ):
+    if not all(_is_within(tensor, source.shape[axis]) for axis, tensor in zip(axes, tensors, strict=True)):
         return None
     spread = len(np.broadcast_shapes(*(tensor.shape for tensor in tensors)))
     start = axes[0] if axes[-1] - axes[0] + 1 == len(axes) else 0

@@ -42,15 +42,12 @@ def _reduction_of_integers(context: LoweringContext) -> Node | None:
 
 
 def _times(context: LoweringContext, x: Tensor, count: int) -> Bounds | None:
-    """Return the bounds of sums of at most so many of a tensor's integers; None where one may not be exact.
-
-    Nor are they known for a dynamic length without claims.
-    """
+    """Return the bounds of sums of at most so many of a tensor's integers; None where one may not be exact."""
     for _ in range(2):
-        if x.bounds is None or not context.knows_bounds:
+        if x.bounds is None:
             return None
         least, largest = min(x.bounds[0], x.bounds[0] * count), max(x.bounds[1], x.bounds[1] * count)
-        if context.holds(max(-least, largest), EXACT - 1):
+        if max(-least, largest) < EXACT:
             return least, largest
         context.assume(context.place("input"), OF_MASKS)
     return None
@@ -102,7 +99,7 @@ def place_of_extreme(context: LoweringContext) -> Node | None:
     if not x.rank:
         return None
     axis = (dim or 0) % x.rank
-    context.bounds = (0, x.shape[axis] - 1) if context.knows_bounds else None
+    context.bounds = (0, x.shape[axis] - 1)
     return Scan([context.index], [x], how=context.type.removeprefix("torch."), axis=axis)
 
 

@@ -256,13 +256,13 @@ def count(context: LoweringContext) -> Node | None:
     """Lower numbers that count up to a length of the inputs; where that is none, they are folded."""
     output = context.outputs[0]
     ends = [context.value(name) for name in ("start", "end", "step")]
-    if not isinstance(output, TensorSpec) or not is_readable(output) or not context.knows_bounds:
+    if not isinstance(output, TensorSpec) or not is_readable(output):
         return None
     start, step = 0 if ends[1] is None else ends[0], ends[2]
     if not (isinstance(start, int) and isinstance(step, int) and step > 0):
         return None
     last = start + (output.size - 1) * step
-    if not context.holds(last, EXACT - 1) or not context.holds(-start, EXACT - 1):
+    if max(last, -start) >= EXACT:
         return None
     context.bounds = start, last
     return Ramp([context.index], [], start=float(start), step=float(step))

@@ -160,7 +160,7 @@ def compute(context: LoweringContext, value: Typed | None, tensors: Sequence[Ten
     kind = "f" if output.dtype == FLOAT else "b" if output.dtype.kind == "b" else "i"
     if value.kind != kind or (kind == "i" and not _fits(value.bounds, output.dtype)):
         return None
-    if context.is_dynamic and not context.holds(value.largest, EXACT - 1):
+    if context.is_dynamic and value.largest >= EXACT:
         return None
     context.bounds = value.bounds
     return pointwise(context, list(tensors), value.expression)

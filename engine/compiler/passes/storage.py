@@ -44,7 +44,7 @@ _IMAGE_NODES = (
 )
 _LIKE_INPUT = (Pointwise, Concatenation, Reduction, GroupNorm, Pad, Rearrangement)
 
-_LARGE = 1 << 20
+LARGE_CONSTANT = 1 << 20
 """Bytes of a constant that is not copied for the sake of its alignment, which vectors gain little from."""
 
 Order = tuple[int, ...]
@@ -246,7 +246,7 @@ def tensor_size(tensor: Tensor) -> int:
 
 def _in_place(array: Array) -> Array:
     """Return a constant as kernels read it: large ones, such as tables of embeddings, stay where the file has them."""
-    return array if array.nbytes >= _LARGE and array.flags.aligned else aligned(array)
+    return array if array.nbytes >= LARGE_CONSTANT and array.flags.aligned else aligned(array)
 
 
 def _arena(tensor: Tensor) -> Buffer:

@@ -28,6 +28,7 @@ from engine.compiler.passes.bf16 import keep_bf16
 from engine.compiler.passes.fusion import fuse
 from engine.compiler.passes.int8 import keep_int8
 from engine.compiler.passes.storage import place
+from engine.compiler.program.each_image import calls_by_image, runs_by_image
 from engine.compiler.program.instruction import NumpyStep
 from engine.compiler.program.observable import find_observables, written_by
 from engine.compiler.program.program import Program
@@ -86,7 +87,7 @@ def assembling(
     Raises:
         CompileError, BuildTimeoutError: as `compile_plan`.
     """
-    graph = make_graph(plan, leaving, RULES, clock, selector.is_dynamic, selector.claims)
+    graph = make_graph(plan, leaving, RULES, clock, selector.is_dynamic)
     fuse(graph, folds_scales=selector.precision in (Precision.F32, Precision.INT8))
     keep_int8(graph)
     if not selector.is_dynamic:
@@ -136,7 +137,6 @@ class Assembler:
             exports=self._exports(),
             dtypes=self.graph.dtypes(),
             guards=tuple(self.graph.guards.values()),
-            claims=tuple(self.graph.claims),
             releases=self._releases(),
             order=self._order(),
             fused_into=self.graph.fused_into(),
@@ -157,18 +157,23 @@ class Assembler:
             self.given.update(dict.fromkeys(self.plan.steps[node.steps[0]].outputs, self.moment))
             self.moment += 1
             return
-        rule = RULES.get(type(node))
-        if rule is None:
-            return  # it is only a place in memory
-        selector = replace(self.selector, calls=[])
-        rule(selector, node)
-        for call in selector.calls:
+        for call in self._calls_of(node):
             for view in call.arguments:
                 self._use(view)
             self._extend_segment()
             self.calls.append((call, node))
             self.written.update(dict.fromkeys(written_by(node), self.moment))
             self.moment += 1
+
+    def _calls_of(self, node: Node) -> Sequence[KernelCall]:
+        """Return the calls of a node's kernels; of one that is only a place in memory, none."""
+        if self.selector.is_dynamic and runs_by_image(node):
+            return calls_by_image(self.selector, node)
+        selector = replace(self.selector, calls=[])
+        rule = RULES.get(type(node))
+        if rule is not None:
+            rule(selector, node)
+        return selector.calls
 
     def codes(self) -> list[Code]:
         """Return the code of the kernel of each call; while LLVM compiles one, the next is written."""

@@ -9,8 +9,6 @@ from time import perf_counter
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from engine.run.switch_interval import short_switch_interval
-
 _logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 
@@ -61,8 +59,7 @@ def _run_next() -> None:
     try:
         backlog, work = _choose()
         if backlog is not None and work is not None:
-            with short_switch_interval():
-                _time(backlog, work)
+            _time(backlog, work)
     finally:
         if work is not None:
             _submit_next()

@@ -1,49 +1,53 @@
-"""Dynamic-shape programs of one graph, and their instances for single lengths."""
+"""Dynamic-shape programs of one graph, and their instances for single sizes."""
 
 import logging
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from weakref import WeakMethod
 
 from engine.compiler.emit.target import host_target
 from engine.compiler.memory.block_pool import BlockPool
 from engine.compiler.memory.region import RegionError
 from engine.compiler.program.checker import Checker
-from engine.compiler.program.dynamic_program import DynamicProgram, PlanAt
-from engine.compiler.program.interpolation import MisfitError
+from engine.compiler.program.dynamic_program import DynamicProgram, MisfitError
+from engine.compiler.program.lru import Lru
 from engine.compiler.program.program import Program
 from engine.compiler.program.program_cache import InputKey, ProgramCache
 from engine.errors import CompileError, KuiperError
 from engine.model.dynamic_axes import DynamicAxes
 from engine.precision import Precision
-from engine.run.plan import InputSpecs, Planner
+from engine.run.plan import InputSpecs, Plan, Planner
 from engine.spec import TensorSpec
 
-CHECKED = (2, 13, 40, 71)
-"""Lengths at which a dynamic-shape program is verified before its first use: none that it was built for."""
+SAMPLES = (3, 5, 2, 4, 6, 7, 8, 9, 10), (7, 19, 37, 67, 11, 13, 17, 23, 5)
+"""Batches and lengths that kernels are selected for, in order of preference.
+
+None of the lengths is likely to be an extent of the model.
+"""
+CHECKED = (2, 3, 2, 3), (2, 13, 40, 71)
+"""Batches and lengths at which a dynamic-shape program is verified before its first use."""
 MAX_DYNAMIC = 8
-"""Maximum dynamic-shape programs of a graph, one per batch size."""
+"""Maximum dynamic-shape programs of a graph, one per family of inputs."""
 _MOST_NOTED = 64
-"""Maximum batch sizes without a program whose lengths are counted."""
+"""Maximum families without a program whose inputs are counted (LRU)."""
 _MOST_PROGRAMS = 128
 _MOST_BYTES = 32 << 20
 _CALL_BYTES = 3 << 10
-"""Measured bytes of a call in a program for one length: objects of program and plan; the code is shared."""
+"""Measured bytes of a call in a program for one size: objects of program and plan; the code is shared."""
 _MOST_CHECKS = 8
-"""Lengths of the first runs at which a dynamic-shape program is verified again, in the background."""
+"""Sizes of the first runs at which a dynamic-shape program is verified again, in the background."""
 
-Maker = Callable[[PlanAt], DynamicProgram]
+Maker = Callable[[Iterable[Plan]], DynamicProgram]
 """Builds a dynamic-shape program; raises what `dynamic_program` raises."""
 
 _logger = logging.getLogger(__name__)
 
 
 class DynamicPrograms:
-    """Dynamic-shape programs by the part of the input types that does not depend on the length. Thread-safe.
+    """Dynamic-shape programs by family of inputs; see `DynamicAxes`. Thread-safe.
 
-    When full, programs in use are not evicted, and failed ones are not retried: clients that cycle through more batch
-    sizes would otherwise recompile all of them again and again.
+    When full, programs in use are not evicted: clients that cycle through more picture sizes would otherwise recompile
+    all of them again and again.
 
     Args:
         axes: the dynamic axes of the inputs.
@@ -58,10 +62,10 @@ class DynamicPrograms:
         self._checker = checker
         self._blocks = blocks
         self._lock = threading.Lock()
-        self._programs: OrderedDict[InputSpecs, DynamicProgram | None] = OrderedDict()
+        self._programs: dict[InputSpecs, DynamicProgram | None] = {}
         self._created_at: dict[InputSpecs, int] = {}
-        self._lengths: OrderedDict[InputSpecs, set[int]] = OrderedDict()
-        self._by_length = ProgramCache(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
+        self._noted: Lru[InputSpecs, set[InputSpecs]] = Lru(_MOST_NOTED)
+        self._by_size = ProgramCache(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
         self._unchecked: dict[InputSpecs, Program] = {}
         self._checks_left: dict[InputSpecs, int] = {}
 
@@ -70,7 +74,7 @@ class DynamicPrograms:
         if not self._axes.by_input:
             return False, None
         with self._lock:
-            return self._by_length.look_up(key)
+            return self._by_size.look_up(key)
 
     def find(self, inputs: InputSpecs, planner: Planner) -> Program | None:
         """Return the instance of a dynamic-shape program for such inputs; None without one.
@@ -78,117 +82,129 @@ class DynamicPrograms:
         Raises:
             LayerError: a layer cannot run on the shapes that would reach it.
         """
-        split = self._axes.split(inputs)
-        found = None if split is None else self._programs.get(split[0])
-        if split is None or found is None:
+        family = self._axes.family(inputs)
+        if family is None:
+            return None
+        found = self._programs.get(family)
+        if found is None:
             return None
         plan = planner(inputs)
         try:
-            program = found.at(plan, split[1])
+            program = found.at(plan)
         except (MisfitError, RegionError, CompileError) as error:
-            _logger.debug("no program for length %d: %s", split[1], error)
+            _logger.debug("no instance of a dynamic-shape program for %s: %s", inputs, error)
             return None
         program.arenas.share(self._blocks)
         with self._lock:
-            if self._programs.get(split[0]) is not found:  # it was refused meanwhile
+            if self._programs.get(family) is not found:  # it was refused meanwhile
                 return None
-            self._by_length.add(_key(inputs), program)
-            if self._checks_left.get(split[0], 0):
-                self._checks_left[split[0]] -= 1
+            self._by_size.add(_key(inputs), program)
+            if self._checks_left.get(family, 0):
+                self._checks_left[family] -= 1
                 self._unchecked[inputs] = program
         return program
 
-    def note(self, inputs: InputSpecs) -> bool:
-        """Count a run on inputs without a program; returns whether a dynamic-shape program is to be built."""
-        split = self._axes.split(inputs)
-        if split is None:
-            return False
-        common, length = split
+    def note(self, inputs: InputSpecs) -> InputSpecs | None:
+        """Count a run on inputs without a program; returns the family to build a dynamic-shape program for, if any.
+
+        One is built for the second size of sequences, and for the first batch of pictures.
+        """
+        family = self._axes.family(inputs)
+        if family is None:
+            return None
         with self._lock:
-            if common in self._programs or not self._has_place():
-                return False
-            lengths = self._lengths.setdefault(common, set())
-            lengths.add(length)
-            if len(self._lengths) > _MOST_NOTED:
-                self._lengths.popitem(last=False)
-            return len(lengths) > 1
+            if family in self._programs or not self._has_place():
+                return None
+            sizes = self._noted.setdefault(family, set())
+            sizes.add(inputs)
+            self._noted.put(family, sizes)
+        return family if self._is_due(sizes) else None
+
+    def note_batches(self, family: InputSpecs) -> bool:
+        """Ask for the program of batches of pictures; returns whether that is what varies."""
+        if not self._axes.are_batches:
+            return False
+        with self._lock:
+            self._noted.setdefault(family, set())
+        return True
+
+    def _is_due(self, sizes: set[InputSpecs]) -> bool:
+        return len(sizes) > 1 or self._axes.are_batches
 
     @property
     def wanted(self) -> InputSpecs | None:
-        """Inputs of a kind with several lengths so far and no dynamic-shape program; None without any."""
+        """A family to build a dynamic-shape program for; None without any."""
         with self._lock:
-            for common, lengths in self._lengths.items():
-                if len(lengths) > 1:
-                    return self._axes.at(common, min(lengths))
-        return None
+            return next((family for family, sizes in self._noted.items() if self._is_due(sizes)), None)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no dynamic-shape program yet."""
         return not self._programs
 
-    def create(self, inputs: InputSpecs, planner: Planner) -> None:
-        """Build and verify the dynamic-shape program for inputs like these, once for all lengths.
+    def main_family(self, inputs: InputSpecs) -> InputSpecs | None:
+        """Return the family to prepare for inputs; see `DynamicAxes`."""
+        return self._axes.main_family(inputs)
+
+    def create(self, family: InputSpecs, planner: Planner) -> None:
+        """Build and verify the dynamic-shape program of a family, unless there is one, or it is impossible.
 
         Raises:
             Exception: what a mistake in the compiler raises.
         """
-        split = self._axes.split(inputs)
-        if split is None:
-            return
-        common = split[0]
         with self._lock:
-            self._lengths.pop(common, None)
-            if common in self._programs or not self._has_place():
+            self._noted.pop(family, None)
+            if family in self._programs or not self._has_place():
                 return
             if len(self._programs) >= MAX_DYNAMIC:
-                evicted = self._stale()[0]
-                del self._programs[evicted]
-                del self._created_at[evicted]
-                self._checks_left.pop(evicted, None)
-            self._programs[common] = None
-            self._created_at[common] = self._by_length.clock
+                self._evict(self._stale()[0])
+            self._programs[family] = None
+            self._created_at[family] = self._by_size.clock
         make = self._make()
         if make is None:
             return  # so is the graph
         try:
-            made = make(lambda length: planner(self._axes.at(common, length)))
-            if self._agrees(made, common, planner):
-                self._checks_left[common] = _MOST_CHECKS
-                self._programs[common] = made
+            made = make(plan for _, plan in self._plans(family, SAMPLES, planner))
+            for inputs, plan in self._plans(family, CHECKED, planner):
+                if not self._checker.passes(made.at(plan), inputs):
+                    return
         except (MisfitError, RegionError) as error:
-            _logger.info("no dynamic-shape program for %s, each length needs its own: %s", common, error)
+            _logger.info("no dynamic-shape program for %s, each size needs its own: %s", family, error)
+            return
+        with self._lock:
+            self._checks_left[family] = _MOST_CHECKS
+            self._programs[family] = made
 
     def _has_place(self) -> bool:
         """Whether there is room for one more; the lock is held."""
         return len(self._programs) < MAX_DYNAMIC or bool(self._stale())
 
     def _stale(self) -> list[InputSpecs]:
-        """Return the keys of dynamic-shape programs that are not in use, oldest first; the lock is held."""
-        splits = [self._axes.split([TensorSpec(*each) for each in key]) for key in self._by_length.in_use]
-        in_use = {split[0] for split in splits if split is not None}
+        """Return the families whose programs are not in use, oldest first; the lock is held."""
+        in_use = {self._axes.family([TensorSpec(*each) for each in key]) for key in self._by_size.in_use}
         return [
-            common
-            for common, made in self._programs.items()
-            if made is not None
-            and common not in in_use
-            and self._by_length.is_stale(self._created_at[common])
+            family
+            for family, made in self._programs.items()
+            if made is not None and family not in in_use and self._by_size.is_stale(self._created_at[family])
         ]
 
-    def _agrees(self, made: DynamicProgram, common: InputSpecs, planner: Planner) -> bool:
-        """Whether a dynamic-shape program agrees with the reference implementation at some lengths."""
-        for length in CHECKED:
-            inputs = self._axes.at(common, length)
+    def _evict(self, family: InputSpecs) -> None:
+        del self._programs[family]
+        del self._created_at[family]
+        self._checks_left.pop(family, None)
+
+    def _plans(
+        self, family: InputSpecs, sizes: tuple[Sequence[int], Sequence[int]], planner: Planner
+    ) -> Iterator[tuple[InputSpecs, Plan]]:
+        """Yield some inputs of a family and their plans, as far as the model supports them."""
+        for inputs in self._axes.members(family, *sizes):
             try:
-                plan = planner(inputs)
-            except KuiperError:  # the model does not take that length
+                yield inputs, planner(inputs)
+            except KuiperError:  # for example too long for the model
                 continue
-            if not self._checker.passes(made.at(plan, length), inputs):
-                return False
-        return True
 
     def next_check(self) -> Callable[[], None] | None:
-        """Return a task that verifies the program for a length of an earlier run; None without one."""
+        """Return a task that verifies the program for a size of an earlier run; None without one."""
         with self._lock:
             if not self._unchecked:
                 return None
@@ -197,18 +213,14 @@ class DynamicPrograms:
         return lambda: self._check(inputs, program)
 
     def _check(self, inputs: InputSpecs, program: Program) -> None:
-        split = self._axes.split(inputs)
-        if split is None:
-            return
-        common, length = split
-        dynamic_program = self._programs.get(common)
+        family = self._axes.family(inputs)
+        made = None if family is None else self._programs.get(family)
         # a separate instance, as verification fills its memory with NaN, which no run may read
-        if dynamic_program is None or self._checker.passes(dynamic_program.at(program.plan, length), inputs):
+        if family is None or made is None or self._checker.passes(made.at(program.plan), inputs):
             return
         with self._lock:
-            self._programs[common] = None
-            self._checks_left.pop(common)
-            self._by_length = ProgramCache(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
+            self._programs[family] = None
+            self._by_size = ProgramCache(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
             self._unchecked.clear()
 
 

@@ -1,9 +1,9 @@
 """Hotness counter of input shapes without a program, which chooses the next one to compile."""
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 
+from engine.compiler.program.lru import Lru
 from engine.run.plan import InputSpecs
 
 MOST_SHAPES = 256
@@ -28,7 +28,7 @@ class Hotness:
     """
 
     def __init__(self) -> None:
-        self._shapes: OrderedDict[InputSpecs, _Shape] = OrderedDict()
+        self._shapes: Lru[InputSpecs, _Shape] = Lru(MOST_SHAPES)
         self._lock = threading.Lock()
 
     def note(self, inputs: InputSpecs, seconds: float, cost: float) -> bool:
@@ -43,9 +43,7 @@ class Hotness:
             shape = self._shapes.setdefault(inputs, _Shape())
             shape.runs += 1
             shape.seconds += seconds
-            self._shapes.move_to_end(inputs)
-            if len(self._shapes) > MOST_SHAPES:
-                self._shapes.popitem(last=False)
+            self._shapes.put(inputs, shape)
             return _is_hot(shape, cost)
 
     def forget(self, inputs: InputSpecs) -> None:

@@ -114,7 +114,7 @@ class NativeExecutor:
         program = self._programs.find(inputs, self._plan(inputs))
         self._programs.prepare_dynamic(inputs, self._plan)
         if program is None:
-            self._programs.timed_out.check(inputs)
+            self._programs.check_time(inputs)
             return None
         return program.footprint
 
@@ -154,8 +154,9 @@ class NativeExecutor:
         shared = self._programs.shared(specs, self._plan)
         if shared is not None or not waits:
             return shared
-        if self._programs.needs_dynamic(specs):
-            self._programs.create_dynamic(specs, self._plan)
+        family = self._programs.needs_dynamic(specs)
+        if family is not None:
+            self._programs.create_dynamic(family, self._plan)
             shared = self._programs.shared(specs, self._plan)
         return shared or self._programs.find(specs, self._plan(specs))
 

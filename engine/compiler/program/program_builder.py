@@ -38,7 +38,6 @@ class ProgramBuilder:
         uses: buffers of the arena, each with the first and the last instruction that it is in use at.
         constants: slot -> value that no input changes.
         guards: bounds of inputs that kernels assume.
-        claims: pairs of integers; where the first exceeds the second, the builder is not to be used.
         exports, dtypes, releases, order, fused_into, fused, native, folded, observables, precisions, roughly_known: as
             those of `Program`.
     """
@@ -51,7 +50,6 @@ class ProgramBuilder:
     exports: dict[int, View]
     dtypes: dict[int, np.dtype[Any]]
     guards: tuple[Guard, ...]
-    claims: tuple[tuple[int, int], ...]
     releases: tuple[tuple[int, ...], ...]
     order: tuple[int, ...]
     fused_into: dict[int, int]

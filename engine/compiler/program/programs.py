@@ -1,7 +1,6 @@
 """Compiled programs of one graph: an LRU cache by input shapes."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 
@@ -11,20 +10,19 @@ from engine.compiler.emit.packed_files import packed_files
 from engine.compiler.emit.target import host_target
 from engine.compiler.memory.block_pool import BlockPool
 from engine.compiler.memory.weights import PackedStore
-from engine.compiler.program.assembler import compile_plan
+from engine.compiler.program.assembler import assembling, compile_plan
 from engine.compiler.program.background import compile_in_background
 from engine.compiler.program.checker import Checker
 from engine.compiler.program.compile_throttle import ThrottledClock, compile_throttle
-from engine.compiler.program.dynamic_program import DynamicProgram, PlanAt, dynamic_program
+from engine.compiler.program.dynamic_program import DynamicProgram, dynamic_program
 from engine.compiler.program.dynamic_programs import DynamicPrograms, dynamic_precision, is_only_a_fallback
 from engine.compiler.program.faults import FAULTS
 from engine.compiler.program.hotness import Hotness
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.loss import is_within_accuracy_budget
+from engine.compiler.program.lru import Lru
 from engine.compiler.program.program import Program
 from engine.compiler.program.program_cache import InputKey, ProgramCache
-from engine.compiler.program.shapes_without_bf16_gain import ShapesWithoutBf16Gain
-from engine.compiler.program.timed_out_shapes import TimedOutShapes
 from engine.compiler.program.verification_cache import VerificationCache
 from engine.compiler.selection import Selector
 from engine.dtypes import Array
@@ -42,6 +40,8 @@ NewClock = Callable[[], BuildClock]
 
 FIRST_COST = 0.5
 """Expected compile time in seconds before the first program."""
+_MOST_WITHOUT_GAIN = 512
+"""Maximum cached inputs whose program for BF16 would be in float32 (LRU)."""
 _NEWEST_PART = 0.3
 """Weight of the latest program in the moving average of compile times."""
 
@@ -63,10 +63,10 @@ class Programs:
         precision: precision of matrix products.
         tolerance: accuracy budget of `AUTO`.
         axes: dynamic axes, whose lengths vary together: dynamic-shape programs support F32 and INT8, and are the
-            fallback where a program for one length is faster: BF16, and INT8 on processors with matrix registers.
+            fallback where a program for one size is faster: BF16, INT8 on processors with matrix registers, and
+            batches of pictures.
 
     Attributes:
-        timed_out: inputs whose compilation timed out.
         precisions: precision of operators by name, in the program compiled last; F32 if absent.
     """
 
@@ -87,17 +87,17 @@ class Programs:
         self._inputs = tuple(inputs)
         self._leaving = tuple(leaving)
         self._threads = threads
-        self._kept = kept
         self._checker = Checker(inputs, leaving, verifies=verifies, verification_cache=verification_cache)
         self._max_seconds = max_seconds
         self._precision = precision
-        self._dynamic_is_fallback = is_only_a_fallback(precision)
+        self._has_batches = axes.are_batches
+        self._dynamic_is_fallback = self._has_batches or is_only_a_fallback(precision)
         self._tolerance = tolerance
-        self.timed_out = TimedOutShapes(kept)
+        self._timed_out: Lru[InputSpecs, BuildTimeoutError] = Lru(kept)
         self._throttles = False
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
-        self._known: OrderedDict[InputKey, Program | None] = OrderedDict()
+        self._known: Lru[InputKey, Program | None] = Lru(kept)
         self._background = ProgramCache()
         self._hotness = Hotness()
         self._planner: Planner | None = None
@@ -106,7 +106,7 @@ class Programs:
         self._blocks = BlockPool()
         self._packed = PackedStore(packed_files())
         self._dynamic = DynamicPrograms(axes, self._make_dynamic, self._checker, self._blocks)
-        self._without_bf16_gain = ShapesWithoutBf16Gain(leaving)
+        self._without_bf16_gain: Lru[InputKey, None] = Lru(_MOST_WITHOUT_GAIN)
         self.precisions: Mapping[str, Precision] = {}
 
     @property
@@ -133,6 +133,17 @@ class Programs:
                 self._add(inputs, program)
             return program
 
+    def check_time(self, inputs: InputSpecs) -> None:
+        """Check that compilation for such inputs did not time out.
+
+        Raises:
+            BuildTimeoutError: it did.
+        """
+        with self._lock:
+            error = self._timed_out.use(inputs)
+        if error is not None:
+            raise error
+
     def note_run(self, inputs: InputSpecs, planner: Planner, seconds: float) -> None:
         """Count a run of the reference implementation, and start background compilation if its shape is hot.
 
@@ -144,9 +155,9 @@ class Programs:
         if self._look_up(_key(inputs))[0]:  # refused, or no kernel supports any of it
             return
         if _key(inputs) in self._without_bf16_gain and self._is_dynamic(inputs):
-            return
+            return  # its program would be no faster
         self._planner = planner
-        is_dynamic = self._dynamic.note(inputs)
+        is_dynamic = self._dynamic.note(inputs) is not None
         if self._hotness.note(inputs, seconds, self._cost) or is_dynamic:
             compile_in_background(self)
 
@@ -196,39 +207,48 @@ class Programs:
             compile_in_background(self)  # for verification at this length
         return program
 
-    def create_dynamic(self, inputs: InputSpecs, planner: Planner, *, in_background: bool = False) -> None:
-        """Build the dynamic-shape program for inputs like these, unless it exists or is impossible.
+    def create_dynamic(self, family: InputSpecs, planner: Planner, *, in_background: bool = False) -> None:
+        """Build the dynamic-shape program of a family of inputs, unless it exists or is impossible.
 
         Args:
-            inputs: of any length.
+            family: see `DynamicAxes`.
             planner: makes plans.
             in_background: whether runs have priority over it.
         """
         with self._compiling:
             self._throttles = in_background
             try:
-                self._dynamic.create(inputs, planner)
+                self._dynamic.create(family, planner)
             except FAULTS as error:
                 reason = f"the compiler failed: {type(error).__name__}: {error}"
                 self._checker.refuse(
-                    Refusal(inputs=inputs, operator=None, type=None, fused=(), difference=None, reason=reason)
+                    Refusal(inputs=family, operator=None, type=None, fused=(), difference=None, reason=reason)
                 )
 
     def prepare_dynamic(self, inputs: InputSpecs, planner: Planner) -> None:
-        """Build the first dynamic-shape program of the graph; one that is a fallback is built on demand."""
-        if self._dynamic.is_empty and not self._dynamic_is_fallback:
-            self.create_dynamic(inputs, planner)
+        """Build the first dynamic-shape program of the graph, that of batches of pictures in the background.
 
-    def needs_dynamic(self, inputs: InputSpecs) -> bool:
-        """Count a run whose program would be compiled; returns whether to build a dynamic-shape program instead."""
-        return not self._dynamic_is_fallback and self._dynamic.note(inputs)
+        One that is a fallback for the sake of precision is built on demand.
+        """
+        family = self._dynamic.main_family(inputs)
+        if family is None or not self._dynamic.is_empty:
+            return
+        if not self._dynamic_is_fallback:
+            self.create_dynamic(family, planner)
+        elif self._dynamic.note_batches(family):
+            self._planner = planner
+            compile_in_background(self)
 
-    def _make_dynamic(self, plan_at: PlanAt) -> DynamicProgram:
+    def needs_dynamic(self, inputs: InputSpecs) -> InputSpecs | None:
+        """Count a run whose program would be compiled; returns the family to build a program for instead, if any."""
+        return None if self._dynamic_is_fallback else self._dynamic.note(inputs)
+
+    def _make_dynamic(self, plans: Iterable[Plan]) -> DynamicProgram:
         clock = self._throttled_clock() if self._throttles else BuildClock(self._max_seconds, "compiling")
         precision = dynamic_precision(self._precision)
         selector = Selector(host_target(), self._threads, self._packed, precision, is_dynamic=True)
         with np.errstate(all="ignore"):
-            made = dynamic_program(plan_at, self._leaving, selector, clock)
+            made = dynamic_program(plans, self._leaving, selector, clock)
         self._compiled += 1
         return made
 
@@ -250,10 +270,22 @@ class Programs:
 
     def _rounds_nothing(self, inputs: InputSpecs, plan: Plan) -> bool:
         """Whether a program for such inputs would be in float32, like the dynamic-shape one that serves them."""
-        if not self._dynamic_is_fallback or self._precision is Precision.INT8 or not self._is_dynamic(inputs):
+        may_round = self._precision in (Precision.BF16, Precision.AUTO)
+        if not may_round or self._has_batches or not self._is_dynamic(inputs):
             return False
         selector = Selector(host_target(), self._threads, self._packed, Precision.BF16)
-        return self._without_bf16_gain.look(_key(inputs), plan, selector, self._throttled_clock())
+        try:
+            with (
+                np.errstate(all="ignore"),
+                assembling(plan, self._slots(plan), selector, self._throttled_clock()) as made,
+            ):
+                builder = made.build()
+        except FAULTS:  # reported by its compilation
+            return False
+        if any(call.precision is Precision.BF16 for call in builder.calls):
+            return False
+        self._without_bf16_gain.put(_key(inputs), None)
+        return True
 
     def _throttled_clock(self) -> BuildClock:
         return ThrottledClock(self._max_seconds, "compiling", compile_throttle)
@@ -277,9 +309,7 @@ class Programs:
     def _add(self, inputs: InputSpecs, program: Program | None) -> None:
         with self._lock:
             self.precisions = self.precisions if program is None else program.precisions_by_name
-            self._known[_key(inputs)] = program
-            if len(self._known) > self._kept:
-                self._known.popitem(last=False)
+            self._known.put(_key(inputs), program)
 
     def _make(self, inputs: InputSpecs, plan: Plan, clock: NewClock) -> Program | None:
         """Return a verified program, and record its compile time."""
@@ -322,7 +352,8 @@ class Programs:
             return program if self._checker.passes(program, inputs) else None
         except FAULTS as error:
             if isinstance(error, BuildTimeoutError):
-                self.timed_out.note(inputs, error)
+                with self._lock:
+                    self._timed_out.put(inputs, error)
             what = "" if isinstance(error, CompileError | BuildTimeoutError) else f"{type(error).__name__}: "
             reason = f"{stage} failed: {what}{error}"
             self._checker.refuse(
@@ -330,11 +361,15 @@ class Programs:
             )
             return None
 
+    def _slots(self, plan: Plan) -> list[int]:
+        return [plan.slots[name] for name in self._leaving]
+
     def _compile(self, plan: Plan, precision: Precision, clock: BuildClock) -> Program | None:
-        slots = [plan.slots[name] for name in self._leaving]
         # constants may be out of range here as in a run
         with np.errstate(all="ignore"):
-            program = compile_plan(plan, slots, host_target(), self._threads, self._packed, clock, precision)
+            program = compile_plan(
+                plan, self._slots(plan), host_target(), self._threads, self._packed, clock, precision
+            )
         return (
             program
             if any(isinstance(instruction, NativeSteps) for instruction in program.instructions)

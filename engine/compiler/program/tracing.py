@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from engine.compiler.program.execution import NativeRun, StepTimes
+from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.program import Program
 from engine.dtypes import pnnx_name
 from engine.model.operator import RuntimeOperand
 from engine.precision import Precision
 from engine.run.plan import Step
-from engine.run.trace import LayerTrace, OperandTrace, RunTrace, shares, trace_operand
+from engine.run.trace import Candidate, LayerTrace, OperandTrace, RunTrace, shares, trace_operand
 from engine.spec import Spec, TensorSpec, arrays_in
 
 
@@ -24,6 +25,7 @@ class _Row(NamedTuple):
     fused: tuple[str, ...]
     fused_into: str | None
     precision: str
+    candidates: tuple[Candidate, ...]
 
 
 class Tracer:
@@ -34,7 +36,8 @@ class Tracer:
 
     def __init__(self, program: Program) -> None:
         self._slots, self._specs = program.plan.slots, program.plan.specs
-        self._rows = [_row(program, place) for place in program.order]
+        candidates = _candidates(program)
+        self._rows = [_row(program, place, candidates.get(place, ())) for place in program.order]
         self._is_known = all(
             None not in (*row.inputs, *row.outputs) and row.step.bytes_moved is not None for row in self._rows
         )
@@ -88,6 +91,7 @@ class Tracer:
                     fused=row.fused,
                     fused_into=row.fused_into,
                     precision=row.precision,
+                    candidates=row.candidates,
                 )
             )
         return tuple(layers)
@@ -110,7 +114,16 @@ def _with_seen(layer: LayerTrace, seen: Mapping[str, OperandTrace]) -> LayerTrac
     return layer._replace(outputs=tuple(seen.get(operand.name, operand) for operand in layer.outputs))
 
 
-def _row(program: Program, place: int) -> _Row:
+def _candidates(program: Program) -> dict[int, tuple[Candidate, ...]]:
+    """Return the ways to compute each step that the compiler considered, by its place in the plan."""
+    parts = [part for part in program.instructions if isinstance(part, NativeSteps)]
+    owners = [owner for part in parts for owner in part.owners]
+    return {
+        owner: call.candidates for owner, call in zip(owners, program.calls, strict=True) if call.candidates
+    }
+
+
+def _row(program: Program, place: int, candidates: tuple[Candidate, ...]) -> _Row:
     step = program.plan.steps[place]
     names = [other.operator.source.name for other in program.plan.steps]
     into = program.fused_into.get(place)
@@ -123,6 +136,7 @@ def _row(program: Program, place: int) -> _Row:
         fused=tuple(names[other] for other in program.fused.get(place, ())),
         fused_into=None if into is None else names[into],
         precision=program.precisions.get(place, Precision.F32).value,
+        candidates=candidates,
     )
 
 

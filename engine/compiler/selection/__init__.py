@@ -1,5 +1,6 @@
 """Selection: nodes of the compiler's graph -> calls of kernels. One rule per kind of node."""
 
+from engine.compiler.graph import Convolution, Node, TransposedConvolution
 from engine.compiler.selection import (
     convolution,
     int8,
@@ -14,7 +15,6 @@ from engine.compiler.selection import (
     upsample,
 )
 from engine.compiler.selection.call import RULES, KernelCall, Selector
-from engine.compiler.selection.rounding import rounds_operands
 
 __all__ = [
     "RULES",
@@ -33,3 +33,12 @@ __all__ = [
     "transposed_convolution",
     "upsample",
 ]
+
+
+def rounds_operands(selector: Selector, node: Node) -> bool:
+    """Whether the kernel of a convolution will round the operands of its products to bfloat16; of others never."""
+    if isinstance(node, Convolution):
+        return convolution.rounds_convolution(selector, node)
+    return isinstance(node, TransposedConvolution) and transposed_convolution.rounds_transposed(
+        selector, node
+    )

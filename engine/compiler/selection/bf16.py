@@ -1,18 +1,19 @@
-"""bf16 convolutions and linear layers: estimated cost, and kernel calls."""
+"""bf16 convolutions and linear layers: their register blocking, their chunks, and kernel calls."""
 
 from dataclasses import dataclass
 from math import prod
 
+from engine.compiler.contraction.bf16_convolution import Bf16Convolution
+from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
+from engine.compiler.contraction.bf16_staging import can_stage_planes
+from engine.compiler.contraction.epilogue import Epilogue
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import even_size
+from engine.compiler.contraction.tile import Tile, cycles_of, fitting_tiles
+from engine.compiler.emit.target import Target
 from engine.compiler.graph import Convolution, Linear, TransposedConvolution
-from engine.compiler.kernels.bf16_convolution import Bf16Convolution
-from engine.compiler.kernels.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.kernels.bf16_rate import bf16_speedup
-from engine.compiler.kernels.bf16_staging import can_stage_planes
-from engine.compiler.kernels.convolution_chunk import even_size
-from engine.compiler.kernels.epilogue import Epilogue
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.memory.view import View
-from engine.compiler.selection.bf16_group import product_group
+from engine.compiler.selection import cost
 from engine.compiler.selection.call import (
     Selector,
     channels_last,
@@ -22,27 +23,6 @@ from engine.compiler.selection.call import (
 )
 from engine.dtypes import Array
 from engine.precision import Precision
-
-STEP = 7.0
-"""Nanoseconds of the product of two AMX tiles, their loads included; measured, as all figures here."""
-TILE = 35.0
-"""Nanoseconds that a tile of sums takes besides: its start, and its way through memory."""
-STAGED_WORD = 0.16
-"""Nanoseconds of rounding a pair and storing it in scratch memory."""
-FINISHED_VECTOR = 1.2
-"""Nanoseconds of the epilogue of a vector of sums."""
-VECTOR_RATE = 5.5
-"""Multiply-adds per lane and nanosecond in float32 vectors."""
-STREAM = 7.5
-"""Bytes per nanosecond at which weights are read that do not fit the core's own cache."""
-NEAR_CACHE = 1 << 20
-"""Bytes that stay in the core's own cache while other data streams through it."""
-FAR_WEIGHTS = 256 << 10
-"""Bytes of weights that are no longer in the core's own cache when needed: other layers' weights replaced them."""
-_STAGED_BYTES = 192 << 10
-"""Bytes of input of one chunk: it stays in the core's own cache while all weights are applied to it."""
-_LARGE_BYTES = 512 << 10
-"""The same where weights are many, so that they are read less often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +59,6 @@ def may_round(selector: Selector) -> bool:
     return selector.precision in (Precision.BF16, Precision.AUTO)
 
 
-def bf16_time(selector: Selector, shape: ConvShape) -> float:
-    """Return the nanoseconds that a convolution of rounded operands is expected to take for one image.
-
-    What is rounded is chosen by one image, so that results of an image do not depend on how many come with it.
-    """
-    layout = Bf16Layout(shape, shape.size[0], choose_runs(shape), selector.lanes)
-    words = shape.taps * -(-shape.channels // 2) * shape.filters
-    vectors = prod(shape.size) * -(-shape.filters // selector.lanes)
-    moved = STAGED_WORD * layout.plane_words + FINISHED_VECTOR * vectors
-    if selector.target.has_tiles:
-        tiles = -(-layout.pixels // 16) * -(-shape.filters // 16)
-        products = tiles * (TILE + STEP * layout.steps)
-    else:
-        rate = VECTOR_RATE * selector.lanes * bf16_speedup(selector.target)
-        products = 2 * words * prod(shape.size) / rate
-    stream = max(0, 4 * words - NEAR_CACHE) / STREAM
-    return moved + max(products, stream) + 0.3 * min(products, stream)
-
-
 def convolve_bf16(selector: Selector, work: Bf16Work) -> None:
     """Add the call of a convolution of rounded operands."""
     node, shape, weight = work.node, work.shape, work.weight
@@ -120,7 +81,7 @@ def convolve_bf16(selector: Selector, work: Bf16Work) -> None:
         group=product_group(selector.target, shape, rows),
         lanes=selector.lanes,
         epilogue=work.epilogue,
-        prefetches_weights=2 * weight.size > FAR_WEIGHTS,
+        prefetches_weights=selector.machine.is_far(2 * weight.size),
         channel_step=x.strides[1] if is_planar else 1,
         spread=work.spread,
         is_bf16=work.is_bf16,
@@ -135,15 +96,15 @@ def _chunk(selector: Selector, shape: ConvShape, windows: int) -> tuple[int, int
     Where weights are many and the input is small, threads share the filters, so that each weight is read once; else
     they share the rows.
     """
-    rows = shape.size[0]
+    rows, machine = shape.size[0], selector.machine
     layout = Bf16Layout(shape, rows, choose_runs(shape), selector.lanes)
     every = layout.blocks * windows  # no kernel's blocks are narrower than a vector
     staged, weights = 4 * layout.plane_words, 4 * layout.block_words * every
-    room = _LARGE_BYTES if weights > FAR_WEIGHTS else _STAGED_BYTES
-    parts = min(rows, -(-staged // room))
+    has_many = machine.is_far(weights)  # of which each is to be read less often
+    parts = min(rows, -(-staged // ((2 if has_many else 1) * machine.chunk)))
     least = parts * shape.images
-    wanted = parallel_parts(windows * bf16_time(selector, shape), selector.threads, 1)
-    if least < wanted and weights > FAR_WEIGHTS:
+    wanted = parallel_parts(windows * machine.time(cost.bf16(machine, shape)), selector.threads, 1)
+    if least < wanted and has_many:
         blocks = _blocks(selector, shape, -(-rows // parts)) * windows
         if blocks >= min(wanted, rows * shape.images + 1):
             return -(-rows // parts), -(-blocks // wanted)
@@ -154,3 +115,30 @@ def _blocks(selector: Selector, shape: ConvShape, rows: int) -> int:
     """Return into how many blocks of filters the kernel of so many rows is cut."""
     _, vectors = product_group(selector.target, shape, rows)
     return -(-shape.filters // (vectors * selector.lanes))
+
+
+def product_group(target: Target, shape: ConvShape, rows: int) -> tuple[int, int]:
+    """Return the tiles of pixels and of filters, or the pixels and the vectors of filters, of a product.
+
+    Args:
+        target: the compilation target.
+        shape: shape of the convolution.
+        rows: rows of output of a chunk.
+    """
+    vectors, columns = -(-shape.filters // target.lanes), shape.size[1]
+    if target.has_tiles:
+        return (2, 2) if vectors > 1 else (3, 1)  # with those of the operands, as many tiles as there are
+    fitting = [
+        tile
+        for tile in fitting_tiles(target, rows * columns, vectors)
+        if tile.pixels < columns or tile.pixels % columns == 0
+    ]
+    best = min(fitting, key=lambda tile: _cycles(rows, columns, tile) * -(-vectors // tile.vectors))
+    return best.pixels, best.vectors
+
+
+def _cycles(rows: int, columns: int, tile: Tile) -> float:
+    """Return the cycles that a step of all pixels takes with one block of filters."""
+    lines, pixels = (rows, columns) if tile.pixels < columns else (1, rows * columns)
+    full, rest = divmod(pixels, tile.pixels)
+    return lines * (full * cycles_of(tile) + (cycles_of(Tile(rest, tile.vectors)) if rest else 0.0))

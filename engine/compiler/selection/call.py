@@ -1,13 +1,15 @@
 """Kernel calls: which kernel runs on which views, and what a selection rule works with."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import (
@@ -20,17 +22,20 @@ from engine.compiler.graph import (
     Tensor,
     TransposedConvolution,
 )
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.memory.alignment import aligned
 from engine.compiler.memory.region import check_arguments
 from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 from engine.compiler.memory.weights import PackedStore, PackedWeights, Packing
 from engine.compiler.passes.storage import Copy
+from engine.compiler.selection.machine import Effort, Machine, machine_of
 from engine.dtypes import Array
 from engine.precision import Precision
+from engine.run.trace import Candidate
 
 Weighted: TypeAlias = Convolution | Int8Convolution | TransposedConvolution | Linear | Recurrent
 """Nodes with weights that kernels read in an order of their own."""
+BF16 = "bf16"
+"""The candidate whose operands are rounded to bfloat16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +46,13 @@ class KernelCall:
         kernel: the kernel.
         arguments: where its arrays begin, in the kernel's order, scratch memory left out.
         precision: precision of the kernel's products.
+        candidates: the ways to compute the node that it was chosen of.
     """
 
     kernel: Kernel
     arguments: tuple[View, ...]
     precision: Precision = Precision.F32
+    candidates: tuple[Candidate, ...] = field(default=(), compare=False)
 
 
 @dataclass(slots=True)
@@ -58,9 +65,8 @@ class Selector:
         packed: cache of packed weights.
         precision: precision of matrix products.
         is_dynamic: whether to select kernels with runtime dimensions, where available.
-        claims: whether kernels of a dynamic-shape program may rely on claims about lengths; see
-            `ProgramBuilder.claims`.
         calls: the calls of the current node.
+        candidates: the ways to compute the current node.
     """
 
     target: Target
@@ -68,8 +74,13 @@ class Selector:
     packed: PackedStore
     precision: Precision = Precision.F32
     is_dynamic: bool = False
-    claims: bool = True
     calls: list[KernelCall] = field(default_factory=list)
+    candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that kernels run on."""
+        return machine_of(self.target)
 
     @property
     def lanes(self) -> int:
@@ -88,7 +99,31 @@ class Selector:
             RegionError: the kernel could touch memory that is no part of its arguments.
         """
         check_arguments(type(kernel).__name__, kernel.regions, arguments)
-        self.calls.append(KernelCall(kernel, arguments, precision))
+        self.calls.append(KernelCall(kernel, arguments, precision, self.candidates))
+
+    def choose(self, efforts: Mapping[str, Effort], of_one: Mapping[str, Effort] | None = None) -> str:
+        """Return the name of the candidate that is expected to take the least time; its calls come next.
+
+        Args:
+            efforts: what each has to do.
+            of_one: the same for one item of the batch: bfloat16 is chosen by that, so that the results of an item do
+                not depend on how many come with it; None where no candidate rounds.
+        """
+        times = {name: self.machine.time(effort) for name, effort in efforts.items()}
+        if of_one is not None and self.rounds(of_one):
+            chosen = BF16
+        else:
+            chosen = min((name for name in times if name != BF16), key=times.__getitem__)
+        if not self.is_dynamic:  # whose times differ from length to length
+            self.candidates = tuple(
+                Candidate(name, time / 1000, name == chosen) for name, time in times.items()
+            )
+        return chosen
+
+    def rounds(self, efforts: Mapping[str, Effort]) -> bool:
+        """Whether the candidate in bfloat16 is expected to take the least time."""
+        times = {name: self.machine.time(effort) for name, effort in efforts.items()}
+        return min(times, key=times.__getitem__) == BF16
 
     def copy(self, source: View, target: View) -> None:
         """Add the call that copies a view to another of its shape."""
@@ -189,6 +224,28 @@ def image_of_shape(shape: tuple[int, ...]) -> View:
 def image_strides(view: View) -> tuple[int, int, int]:
     """Return the elements between images, rows and pixels of (batch, channels, rows, columns)."""
     return view.strides[0], view.strides[2], view.strides[3]
+
+
+def shape_of(node: Convolution | Int8Convolution, weight: tuple[int, ...], out: View) -> ConvShape:
+    """Return the shape of a convolution whose weights have the shape (filters, channels, rows, columns)."""
+    filters, channels, *kernel = weight
+    return ConvShape(
+        images=out.shape[0],
+        size=(out.shape[2], out.shape[3]),
+        channels=channels,
+        filters=filters // node.groups,
+        kernel=(kernel[0], kernel[1]),
+        stride=node.stride,
+        dilation=node.dilation,
+        groups=node.groups,
+    )
+
+
+def is_flat(shape: ConvShape, views: Sequence[View]) -> bool:
+    """Whether all rows of an image can be treated as one, in all that a convolution reads and writes."""
+    if (shape.kernel, shape.stride) != ((1, 1), (1, 1)):
+        return False
+    return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
 
 
 def has_channels_last(view: View) -> bool:

@@ -1,26 +1,24 @@
 """Kernels for convolutions: Winograd, depthwise or direct, whichever is expected to be fastest."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import ChunkSize
+from engine.compiler.contraction.streamed_convolution import StreamedConvolution
+from engine.compiler.contraction.tile import Tile, choose_tile
 from engine.compiler.graph import Convolution
 from engine.compiler.kernels.compact_winograd import CompactWinograd
-from engine.compiler.kernels.convolution import DirectConvolution
-from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.epilogue import NOTHING, Broadcast
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.streamed_convolution import StreamedConvolution
-from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.memory.view import View
-from engine.compiler.selection.bf16 import (
-    Bf16Work,
-    bf16_time,
-    convolve_bf16,
-    may_round,
-)
+from engine.compiler.selection import cost
+from engine.compiler.selection.bf16 import Bf16Work, convolve_bf16, may_round
 from engine.compiler.selection.call import (
+    BF16,
     Selector,
     channels_last,
     has_channels_last,
@@ -28,23 +26,58 @@ from engine.compiler.selection.call import (
     image_of,
     image_of_shape,
     image_strides,
+    is_flat,
     parallel_parts,
     selects,
+    shape_of,
 )
-from engine.compiler.selection.convolution_time import Work, best_tile, plain_time, product_time
+from engine.compiler.selection.machine import Effort
 from engine.compiler.selection.movement import pad
 from engine.compiler.selection.patches import of_pixels
-from engine.compiler.selection.winograd import winograd_kernel
 
-FAR_WEIGHTS = 256 << 10
-"""Bytes of weights that are no longer in the core's own cache when needed: other layers' weights replaced them."""
-MOST_PARTIAL = 64 << 10
-"""Bytes of partial sums, of one block of filters, that leave room for the rest in the nearest caches."""
 _Kernel = DirectConvolution | StreamedConvolution | Winograd | CompactWinograd | Depthwise
 _ALL = 1 << 30
 _TRANSPOSED = (0, 1, 3, 2)
-_CHUNK_BYTES = 256 << 10
-"""Bytes of input of one chunk: it stays in the core's own cache while all weights are applied to it."""
+_DIRECT, _STREAMED, _COMPACT = "direct", "streamed", "compact winograd 4x4"
+_WINOGRAD = {"winograd 2x2": 2, "winograd 4x4": 4}
+"""Candidate -> rows and columns of outputs of a tile."""
+_COMPACT_CHANNELS = 32
+"""Channels whose filters, of one vector, stay in the nearest cache together with what is computed of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A convolution as its kernels see it.
+
+    Attributes:
+        node: the node.
+        x: input.
+        out: output.
+        epilogue: operations on the results.
+        operands: operands of the epilogue.
+    """
+
+    node: Convolution
+    x: View
+    out: View
+    epilogue: Epilogue
+    operands: list[View]
+
+    @property
+    def shape(self) -> ConvShape:
+        """The shape, in the terms of kernels."""
+        return shape_of(self.node, self.node.weight.shape, self.out)
+
+    @property
+    def padding(self) -> ImplicitPadding:
+        """The zeros around an input that has none in memory."""
+        top, left, *_ = self.node.padding
+        return ImplicitPadding((self.x.shape[2], self.x.shape[3]), (top, left))
+
+    @property
+    def strides(self) -> ImageStrides:
+        """The strides of input and output."""
+        return ImageStrides(image_strides(self.x), image_strides(self.out))
 
 
 @selects(Convolution)
@@ -59,17 +92,34 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
         _depthwise(selector, replace(work, x=channels_last(selector, work.x)))
         return
     bf16 = _bf16(selector, work)
-    if bf16 is not None and (any(is_bf16) or _is_faster_in_bf16(selector, work, bf16)):
+    chosen = selector.choose(_efforts(selector, work.shape, bf16), _efforts_of_one(selector, work, bf16))
+    if bf16 is not None and (any(is_bf16) or chosen == BF16):
         convolve_bf16(selector, replace(bf16, is_bf16=is_bf16))
-        return
-    outputs = best_tile(selector, work)
-    if outputs:
-        work = replace(work, x=channels_last(selector, work.x))
-        kernel = winograd_kernel(selector, work, outputs)
-        _call(selector, work, kernel, selector.constant(kernel.extents))
+    elif chosen == _COMPACT or chosen in _WINOGRAD:
+        _winograd(selector, replace(work, x=channels_last(selector, work.x)), chosen)
     else:
         node, x = of_pixels(selector, node, work.x, work.out)
-        _direct(selector, replace(work, node=node, x=x))
+        _direct(selector, replace(work, node=node, x=x), chosen)
+
+
+def _efforts(selector: Selector, shape: ConvShape, bf16: Bf16Work | None) -> dict[str, Effort]:
+    """Return the candidates, and what each has to do."""
+    machine = selector.machine
+    efforts = {_DIRECT: cost.plain(machine, shape, prefetches=False)}
+    is_plain = (shape.stride, shape.dilation, shape.groups) == ((1, 1), (1, 1), 1)
+    if shape.groups == 1 and machine.is_far(4 * shape.taps * shape.channels * shape.filters):
+        efforts[_STREAMED] = cost.streamed(machine, shape)
+    if shape.kernel == (3, 3) and is_plain and shape.channels >= selector.lanes:
+        efforts |= {name: cost.winograd(machine, shape, outputs) for name, outputs in _WINOGRAD.items()}
+        if selector.target.registers >= cost.COMPACT_REGISTERS:
+            efforts[_COMPACT] = cost.compact_winograd(machine, shape)
+    if bf16 is not None:
+        efforts[BF16] = cost.bf16(machine, replace(bf16.shape, images=shape.images))
+    return efforts
+
+
+def _efforts_of_one(selector: Selector, work: Work, bf16: Bf16Work | None) -> dict[str, Effort]:
+    return _efforts(selector, replace(work.shape, images=1), bf16)
 
 
 def _laid_down(work: Work) -> Work:
@@ -119,12 +169,7 @@ def rounds_convolution(selector: Selector, node: Convolution) -> bool:
     x, out = (image_of_shape(tensor.shape) for tensor in (node.inputs[0], node.output))
     work = Work(node, x, out, NOTHING, [])
     bf16 = _bf16(selector, work)
-    return bf16 is not None and _is_faster_in_bf16(selector, work, bf16)
-
-
-def _is_faster_in_bf16(selector: Selector, work: Work, bf16: Bf16Work) -> bool:
-    """Whether operands rounded to bfloat16 are expected to be faster."""
-    return bf16_time(selector, bf16.shape) < plain_time(selector, work)
+    return bf16 is not None and selector.rounds(_efforts_of_one(selector, work, bf16))
 
 
 def _depthwise(selector: Selector, work: Work) -> None:
@@ -132,73 +177,115 @@ def _depthwise(selector: Selector, work: Work) -> None:
         selector.target,
         shape=work.shape,
         padding=work.padding,
-        strides=ImageStrides(image_strides(work.x), image_strides(work.out)),
+        strides=work.strides,
         threads=selector.threads,
         epilogue=work.epilogue,
     )
     _call(selector, work, kernel)
 
 
-def _direct(selector: Selector, work: Work) -> None:
-    node, shape = work.node, work.shape
-    if not any(node.padding):
-        work = replace(work, x=_padded(selector, work))
-        if _is_flat(work):
-            shape = replace(shape, size=(1, prod(shape.size)))
-    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
-    if _is_streamed(work, tile.vectors * selector.lanes):
-        work = replace(work, x=_padded(selector, work))
-        _call(selector, work, _streamed_kernel(selector, work, shape, tile))
-        return
-    is_staged = _is_staged(work)
+def _winograd(selector: Selector, work: Work, chosen: str) -> None:
+    make = _compact_kernel if chosen == _COMPACT else partial(_winograd_kernel, _WINOGRAD[chosen])
+    kernel: Winograd | CompactWinograd = make(selector, work)
+    _call(selector, work, kernel, selector.constant(kernel.extents))
+
+
+def _winograd_kernel(outputs: int, selector: Selector, work: Work) -> Winograd:
+    """Return the kernel whose filters were transformed before; a tile computes `outputs` rows and columns."""
+    shape, lanes = work.shape, selector.lanes
+    count = _tiles_of_chunk(selector, shape, outputs)
+    return Winograd(
+        shape=shape,
+        padding=work.padding,
+        strides=work.strides,
+        outputs=outputs,
+        tiles=count,
+        tile=choose_tile(selector.target, count, -(-shape.filters // lanes)),
+        lanes=lanes,
+        epilogue=work.epilogue,
+        # not where they are few: batches of all sizes share the code that prefetches none
+        prefetches_weights=4 * (outputs + 2) ** 2 * shape.filters * shape.channels > selector.machine.cache,
+    )
+
+
+def _compact_kernel(selector: Selector, work: Work) -> CompactWinograd:
+    """Return the kernel that transforms its own filters: threads share these, as there are few tiles."""
+    shape, machine, lanes = work.shape, selector.machine, selector.lanes
+    depth = -(-shape.channels // lanes) * lanes
+    parts = parallel_parts(machine.time(cost.compact_winograd(machine, shape)), selector.threads, 1)
+    return CompactWinograd(
+        shape=shape,
+        padding=work.padding,
+        strides=work.strides,
+        outputs=cost.COMPACT_OUTPUTS,
+        tiles=cost.tiles_of(shape, cost.COMPACT_OUTPUTS),
+        tile=Tile(cost.COMPACT_TILES, 1),
+        lanes=lanes,
+        epilogue=work.epilogue,
+        positions=cost.COMPACT_OUTPUTS + 2,
+        channels=max(step for step in range(lanes, _COMPACT_CHANNELS + lanes, lanes) if depth % step == 0),
+        filter_parts=min(parts, -(-shape.filters // lanes)),
+    )
+
+
+def _tiles_of_chunk(selector: Selector, shape: ConvShape, outputs: int) -> int:
+    """Choose how many tiles are computed together: as many as the core's cache holds, more if weights are many."""
+    machine, tiles = selector.machine, cost.tiles_of(shape, outputs)
+    tile_bytes = 4 * (outputs + 2) ** 2 * (shape.channels + shape.filters)
+    weight_bytes = 4 * shape.taps * shape.channels * shape.filters
+    room = machine.cache * (2 if machine.is_far(weight_bytes) else 1) * 3 // 4
+    most = max(1, min(room // tile_bytes, -(-tiles // selector.threads)))
+    chunks = -(-tiles // most)
+    # as many chunks for each thread
+    chunks = -(-chunks // selector.threads) * selector.threads if tiles >= selector.threads else chunks
+    return -(-tiles // chunks)
+
+
+def _direct(selector: Selector, work: Work, chosen: str) -> None:
+    shape = work.shape
+    is_streamed = chosen == _STREAMED
+    is_staged = _is_staged(selector, work) and not is_streamed
     if not is_staged:
         work = replace(work, x=_padded(selector, work))
-    chunk = _staged_chunk(selector, work) if is_staged else _chunk(selector, work, tile, shape.size)
-    kernel = DirectConvolution(
-        shape=shape,
-        strides=ImageStrides(image_strides(work.x), image_strides(work.out)),
-        tile=tile,
-        chunk=chunk,
-        lanes=selector.lanes,
-        epilogue=work.epilogue,
-        padding=work.padding if is_staged else None,
-    )
+    views = [work.x, work.out, *(view for view in work.operands if view.shape == work.out.shape)]
+    if not any(work.node.padding) and is_flat(shape, views):
+        shape = replace(shape, size=(1, prod(shape.size)))
+    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
+    if is_streamed:
+        kernel: _Kernel = StreamedConvolution(
+            shape=shape, strides=work.strides, tile=tile, lanes=selector.lanes, epilogue=work.epilogue
+        )
+    else:
+        kernel = DirectConvolution(
+            shape=shape,
+            strides=work.strides,
+            tile=tile,
+            chunk=_staged_chunk(selector, work) if is_staged else _chunk(selector, work, tile, shape),
+            lanes=selector.lanes,
+            epilogue=work.epilogue,
+            padding=work.padding if is_staged else None,
+        )
     _call(selector, work, kernel)
-
-
-def _streamed_kernel(selector: Selector, work: Work, shape: ConvShape, tile: Tile) -> StreamedConvolution:
-    return StreamedConvolution(
-        shape=shape,
-        strides=ImageStrides(image_strides(work.x), image_strides(work.out)),
-        tile=tile,
-        lanes=selector.lanes,
-        epilogue=work.epilogue,
-    )
 
 
 def _call(selector: Selector, work: Work, kernel: _Kernel, *extents: View) -> None:
     """Add the call of a convolution's kernel, with its weights packed for it."""
-    weights, bias = selector.weights(work.node, kernel, work.node.weight, work.node.bias)
+    packing = kernel.packing if isinstance(kernel, DirectConvolution | StreamedConvolution) else kernel
+    weights, bias = selector.weights(work.node, packing, work.node.weight, work.node.bias)
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands, *extents)
 
 
-def _is_streamed(work: Work, width: int) -> bool:
-    """Whether there are so many weights for so few pixels that the order of loops has to follow the weights."""
-    filters = work.out.shape[1]
-    partial_bytes = 4 * width * work.out.size // filters
-    return work.node.groups == 1 and 4 * work.node.weight.size > FAR_WEIGHTS and partial_bytes <= MOST_PARTIAL
-
-
-def _is_staged(work: Work) -> bool:
+def _is_staged(selector: Selector, work: Work) -> bool:
     """Whether the input is staged row by row, which is better than a padded copy of all of it if it is large."""
-    return any(work.node.padding) and has_channels_last(work.x) and 4 * work.x.size > 2 * _CHUNK_BYTES
+    is_large = 4 * work.x.size > 2 * selector.machine.chunk
+    return any(work.node.padding) and has_channels_last(work.x) and is_large
 
 
 def _staged_chunk(selector: Selector, work: Work) -> ChunkSize:
     """Choose what one chunk does: as many rows as fit the core's own cache together with the weights."""
     node, rows = work.node, work.out.shape[2]
     step = 4 * work.x.shape[1] * work.x.shape[3] * node.stride[0]
-    least = max(1, -(-rows // max(1, _CHUNK_BYTES * 2 // step)))
+    least = max(1, -(-rows // max(1, selector.machine.chunk * 2 // step)))
     parts = -(-least // selector.threads) * selector.threads
     return ChunkSize(-(-rows // parts), _ALL, _ALL)
 
@@ -214,28 +301,20 @@ def _padded(selector: Selector, work: Work) -> View:
     return padded
 
 
-def _is_flat(work: Work) -> bool:
-    """Whether all rows of an image can be treated as one, input, output and operands alike."""
-    if work.node.weight.shape[2:] != (1, 1) or work.node.stride != (1, 1):
-        return False
-    views = [work.x, work.out, *(v for v in work.operands if v.shape == work.out.shape)]
-    return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
-
-
-def _chunk(selector: Selector, work: Work, tile: Tile, size: tuple[int, int]) -> ChunkSize:
+def _chunk(selector: Selector, work: Work, tile: Tile, shape: ConvShape) -> ChunkSize:
     """Choose what one chunk does.
 
     Where the whole input is small and the weights are many, a chunk takes few filters over all pixels, so that each
     weight is read once; else it takes all filters over few pixels.
     """
-    node, images, (rows, columns) = work.node, work.x.shape[0], size
-    weight_bytes, x_bytes = 4 * node.weight.size, 4 * work.x.size
+    machine, (rows, columns) = selector.machine, shape.size
+    weight_bytes, x_bytes = 4 * work.node.weight.size, 4 * work.x.size
     tiles = -(-columns // tile.pixels)
-    blocks = node.groups * -(-node.weight.shape[0] // node.groups // (tile.vectors * selector.lanes))
-    shared = parallel_parts(product_time(selector, work), selector.threads)
-    if x_bytes <= 2 * _CHUNK_BYTES < 2 * weight_bytes:
+    blocks = shape.groups * -(-shape.filters // (tile.vectors * selector.lanes))
+    shared = parallel_parts(machine.time(cost.plain(machine, shape)), selector.threads)
+    if x_bytes <= 2 * machine.chunk < 2 * weight_bytes:
         return ChunkSize(rows, tiles, -(-blocks // shared))
-    parts = max(-(-x_bytes // _CHUNK_BYTES), shared)
-    if images * rows >= parts:
-        return ChunkSize(max(1, images * rows // parts), tiles, blocks)
-    return ChunkSize(1, max(1, tiles * images * rows // parts), blocks)
+    parts = max(-(-x_bytes // machine.chunk), shared)
+    if shape.images * rows >= parts:
+        return ChunkSize(max(1, shape.images * rows // parts), tiles, blocks)
+    return ChunkSize(1, max(1, tiles * shape.images * rows // parts), blocks)

@@ -1,55 +1,47 @@
 """Kernels for 8-bit integers."""
 
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from math import prod
 
 import numpy as np
 
+from engine.compiler.contraction.arithmetic import Int8
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Epilogue
+from engine.compiler.contraction.int8_tiles import Int8TileConvolution, tile_layout
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import ChunkSize, even_size
+from engine.compiler.contraction.tile import Tile, choose_tile
 from engine.compiler.emit.int8 import WORD_CHANNELS, words
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.graph import Dequantize, Int8Convolution, Int8Pool, Quantize, Requantize
 from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel, RequantizeKernel
-from engine.compiler.kernels.convolution_chunk import ChunkSize, even_size
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.epilogue import Epilogue
-from engine.compiler.kernels.int8_convolution import Int8Convolution as Int8ConvolutionKernel
 from engine.compiler.kernels.int8_depthwise import Int8Depthwise
 from engine.compiler.kernels.int8_pooling import Int8Pooling
-from engine.compiler.kernels.int8_tiles import Int8TileConvolution, tile_layout
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.memory.view import View
+from engine.compiler.memory.weights import Packing
+from engine.compiler.selection import cost
 from engine.compiler.selection.call import (
     Selector,
     as_image,
     channels_last,
     image_epilogue,
     image_strides,
+    is_flat,
     parallel_parts,
     selects,
+    shape_of,
     view_of,
 )
 from engine.compiler.selection.pooling import pool_words
 from engine.precision import Precision
 
-_CHUNK_BYTES = 192 << 10
-"""Bytes of input of one chunk: it stays in the core's own cache while all weights are applied to it."""
-_FAR_WEIGHTS = 512 << 10
-"""Minimum bytes of prefetched weights: they come from beyond the core's own cache."""
-_ALL = 1 << 30
-_TILE_WIDTH = 16
-"""Pixels, and filters, of a matrix register."""
-_VECTOR_RATE = 2.6
-"""Vectors of words that are multiplied a nanosecond; measured, as all figures here."""
 _BLOCKS_OF_THREAD = 4
 """Blocks of filters of a thread from which on it matters little that another has one more."""
-_STREAM = 7.5
-"""Bytes a nanosecond at which weights are read that do not fit the core's own cache."""
-STEP = 7.0
-"""Nanoseconds of the product of two matrix registers, their loads included."""
-TILE = 55.0
-"""Nanoseconds that a register of sums takes besides: its way through memory, and the epilogue."""
-STAGED_WORD = 0.16
-"""Nanoseconds of copying two words to scratch memory."""
+_VECTORS, _TILES = "int8", "int8 in matrix registers"
 
 
 @selects(Quantize)
@@ -73,27 +65,17 @@ def select_dequantize(selector: Selector, node: Dequantize) -> None:
 def select_requantize(selector: Selector, node: Requantize) -> None:
     """Choose the kernel that makes integers by one scale those by another."""
     x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
-    images, count, rows, columns = out.shape
-    kernel = RequantizeKernel(
-        images=images,
-        size=(rows, columns),
-        channels=WORD_CHANNELS * count,
-        x_strides=_four(x.strides),
-        out_strides=_four(out.strides),
-        x_scale=node.x_scale,
-        scale=node.scale,
-        lanes=selector.lanes,
-    )
-    selector.call(kernel, x, out)
+    kind = partial(RequantizeKernel, x_scale=node.x_scale)
+    _convert(selector, kind, x, out, WORD_CHANNELS * out.shape[1], node)
 
 
 def _convert(
     selector: Selector,
-    kind: type[QuantizeKernel | DequantizeKernel],
+    kind: Callable[..., QuantizeKernel | DequantizeKernel | RequantizeKernel],
     x: View,
     out: View,
     channels: int,
-    node: Quantize | Dequantize,
+    node: Quantize | Dequantize | Requantize,
 ) -> None:
     images, _, rows, columns = out.shape
     kernel = kind(
@@ -133,14 +115,16 @@ def select_int8_convolution(selector: Selector, node: Int8Convolution) -> None:
     """Choose the kernel of a convolution of integers, or of a linear layer."""
     x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
     epilogue, operands = image_epilogue(selector, node, _image)
+    kernel: Kernel
+    packing: Packing
     if node.is_depthwise:
-        kernel: Int8ConvolutionKernel | Int8Depthwise | Int8TileConvolution
-        kernel = _depthwise(selector, node, (x, out), epilogue)
+        packing = kernel = _depthwise(selector, node, (x, out), epilogue)
     else:
         kernel = contraction(selector, node, (x, out), epilogue, operands)
+        packing = kernel.packing
     factors = np.float32(node.x_scale.scale) * node.weights.scales
     bias = np.zeros_like(factors) if node.bias is None else node.bias
-    weights, starts = selector.weights(node, kernel, node.weights.integers, np.stack([factors, bias]))
+    weights, starts = selector.weights(node, packing, node.weights.integers, np.stack([factors, bias]))
     selector.call(kernel, x, weights, starts, out, *operands, precision=Precision.INT8)
 
 
@@ -148,7 +132,7 @@ def _depthwise(
     selector: Selector, node: Int8Convolution, images: tuple[View, View], epilogue: Epilogue
 ) -> Int8Depthwise:
     x, out = images
-    shape = _shape(node, x, out)
+    shape = _shape(node, out)
     tuned = Depthwise.tuned(
         selector.target,
         shape=shape,
@@ -161,18 +145,8 @@ def _depthwise(
     return Int8Depthwise(**chosen, x_scale=node.x_scale, out_scale=node.output.scale)
 
 
-def _shape(node: Int8Convolution, x: View, out: View) -> ConvShape:
-    filters, channels, *kernel = node.weights.integers.shape
-    return ConvShape(
-        images=x.shape[0],
-        size=(out.shape[2], out.shape[3]),
-        channels=channels,
-        filters=filters // node.groups,
-        kernel=(kernel[0], kernel[1]),
-        stride=node.stride,
-        dilation=node.dilation,
-        groups=node.groups,
-    )
+def _shape(node: Int8Convolution, out: View) -> ConvShape:
+    return shape_of(node, node.weights.integers.shape, out)
 
 
 def _padding(node: Int8Convolution, x: View) -> ImplicitPadding:
@@ -185,14 +159,14 @@ def _direct(
     images: tuple[View, View],
     epilogue: Epilogue,
     operands: list[View],
-) -> Int8ConvolutionKernel:
+) -> DirectConvolution | Int8TileConvolution:
     x, out = images
-    shape = _shape(node, x, out)
+    shape = _shape(node, out)
     is_padded = any(node.padding)
-    if not is_padded and _is_flat(node, [x, out, *(v for v in operands if v.shape[2:] == out.shape[2:])]):
+    if not is_padded and is_flat(shape, [x, out, *(v for v in operands if v.shape[2:] == out.shape[2:])]):
         shape = replace(shape, size=(1, prod(shape.size)))
     tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
-    return Int8ConvolutionKernel(
+    return DirectConvolution(
         shape=replace(shape, channels=words(shape.channels)),
         strides=ImageStrides(image_strides(x), image_strides(out)),
         tile=tile,
@@ -200,37 +174,10 @@ def _direct(
         lanes=selector.lanes,
         epilogue=epilogue,
         padding=_padding(node, x) if is_padded else None,
-        prefetches_weights=node.weights.integers.size > _FAR_WEIGHTS,
-        x_scale=node.x_scale,
+        prefetches_weights=selector.machine.is_far(node.weights.integers.size),
+        arithmetic=Int8(node.x_scale),
         out_scale=node.output.scale,
     )
-
-
-def _has_tiles(selector: Selector) -> bool:
-    """Whether integers can be multiplied in matrix registers."""
-    return selector.target.has_tiles and "+amx-int8" in selector.target.features.split(",")
-
-
-def _vector_time(node: Int8Convolution, out: View) -> float:
-    """Return the nanoseconds that products in vectors are expected to take."""
-    stream = max(0, node.weights.integers.size - _FAR_WEIGHTS) / _STREAM
-    return _product_time(node, prod(out.shape) // out.shape[1]) + stream
-
-
-def _product_time(node: Int8Convolution, pixels: int) -> float:
-    """Return the nanoseconds of the products of so many pixels of output, in vectors."""
-    filters, channels, rows, columns = node.weights.integers.shape
-    return float(pixels * rows * columns * words(channels) * -(-filters // _TILE_WIDTH) / _VECTOR_RATE)
-
-
-def _tile_time(node: Int8Convolution, x: View, out: View) -> float:
-    """Return the nanoseconds that products in matrix registers are expected to take."""
-    shape = replace(_shape(node, x, out), channels=x.shape[1])
-    layout = tile_layout(shape, shape.size[0], _TILE_WIDTH)
-    tiles = shape.images * -(-layout.pixels // _TILE_WIDTH) * layout.blocks
-    moved = STAGED_WORD * shape.images * layout.plane_words / 2
-    stream = max(0, node.weights.integers.size - _FAR_WEIGHTS) / _STREAM
-    return float(moved + tiles * (TILE + STEP * layout.steps) + stream)
 
 
 def contraction(
@@ -239,14 +186,14 @@ def contraction(
     images: tuple[View, View],
     epilogue: Epilogue,
     operands: list[View],
-) -> Int8ConvolutionKernel | Int8TileConvolution:
+) -> DirectConvolution | Int8TileConvolution:
     """Choose the kernel of a convolution that is not depthwise: in matrix registers or in vectors."""
-    x, out = images
-    shape = _shape(node, x, out)
-    has_tiles = _has_tiles(selector) and shape.groups == 1
-    if has_tiles and _tile_time(node, x, out) < _vector_time(node, out):
-        return _in_tiles(selector, node, images, epilogue, operands)
-    return _direct(selector, node, images, epilogue, operands)
+    machine, shape = selector.machine, _shape(node, images[1])
+    efforts = {_VECTORS: cost.int8(machine, shape)}
+    if machine.has_int8_tiles and shape.groups == 1:
+        efforts[_TILES] = cost.int8_tiles(machine, shape)
+    make = {_VECTORS: _direct, _TILES: _in_tiles}[selector.choose(efforts)]
+    return make(selector, node, images, epilogue, operands)
 
 
 def _in_tiles(
@@ -255,14 +202,16 @@ def _in_tiles(
     images: tuple[View, View],
     epilogue: Epilogue,
     operands: list[View],
-) -> Int8TileConvolution:
+) -> DirectConvolution | Int8TileConvolution:
     x, out = images
-    shape = replace(_shape(node, x, out), channels=x.shape[1])
-    shared = parallel_parts(_tile_time(node, x, out), selector.threads, 2)
-    rows, blocks = _tile_chunk(shape, selector.threads, shared, _has_more_weights(node, x, shape))
+    machine, shape = selector.machine, _shape(node, out)
+    shared = parallel_parts(machine.time(cost.int8_tiles(machine, shape)), selector.threads, 2)
+    shape = replace(shape, channels=x.shape[1])
+    has_more_weights = _has_more_weights(node, x, shape)
+    rows, blocks = _tile_chunk(shape, machine.chunk, selector.threads, shared, has_more_weights)
     padding = _padding(node, x)
     views = [x, out, *(view for view in operands if view.shape[2:] == out.shape[2:])]
-    if rows == shape.size[0] and not any(node.padding) and _is_flat(node, views):
+    if rows == shape.size[0] and not any(node.padding) and is_flat(shape, views):
         shape, rows = replace(shape, size=(1, prod(shape.size))), 1
         padding = ImplicitPadding(shape.size, (0, 0))
     return Int8TileConvolution(
@@ -274,20 +223,22 @@ def _in_tiles(
         group=(2, 2),
         lanes=selector.lanes,
         epilogue=epilogue,
-        prefetches_weights=node.weights.integers.size > _FAR_WEIGHTS,
-        x_scale=node.x_scale,
+        prefetches_weights=selector.machine.is_far(node.weights.integers.size),
+        arithmetic=Int8(node.x_scale),
         out_scale=node.output.scale,
     )
 
 
-def _tile_chunk(shape: ConvShape, threads: int, shared: int, has_more_weights: bool) -> tuple[int, int]:
+def _tile_chunk(
+    shape: ConvShape, room: int, threads: int, shared: int, has_more_weights: bool
+) -> tuple[int, int]:
     """Choose the rows and the blocks of filters of a chunk in matrix registers, as `_chunk` does in vectors.
 
     Threads share the filters as well where an image has too few rows for them, as the only one of a linear layer.
     """
     rows, images = shape.size[0], shape.images
-    layout = tile_layout(shape, rows, 2 * _TILE_WIDTH)
-    least = min(rows, -(-4 * layout.plane_words // _CHUNK_BYTES))
+    layout = tile_layout(shape, rows, 2 * cost.TILE_WIDTH)
+    least = min(rows, -(-4 * layout.plane_words // room))
     shares_filters = has_more_weights or rows * images < shared
     block_parts = _filter_parts(layout.blocks, shared, threads) if shares_filters else 1
     if block_parts > 1:
@@ -301,13 +252,6 @@ def _has_more_weights(node: Int8Convolution, x: View, shape: ConvShape) -> bool:
     return node.weights.integers.size > 4 * x.size + shape.pixels * shape.out_channels
 
 
-def _is_flat(node: Int8Convolution, views: list[View]) -> bool:
-    """Whether all rows of an image can be treated as one, input, output and operands alike."""
-    if node.weights.integers.shape[2:] != (1, 1) or node.stride != (1, 1):
-        return False
-    return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
-
-
 def _chunk(selector: Selector, node: Int8Convolution, x: View, shape: ConvShape, tile: Tile) -> ChunkSize:
     """Choose what one chunk does.
 
@@ -317,9 +261,9 @@ def _chunk(selector: Selector, node: Int8Convolution, x: View, shape: ConvShape,
     """
     rows, tiles = shape.images * shape.size[0], -(-shape.size[1] // tile.pixels)
     blocks = shape.groups * -(-shape.filters // (tile.vectors * selector.lanes))
-    parts = least = -(-4 * x.size // _CHUNK_BYTES)
-    threads = selector.threads
-    shared = parallel_parts(_product_time(node, shape.pixels), threads)
+    machine, threads = selector.machine, selector.threads
+    parts = least = -(-4 * x.size // machine.chunk)
+    shared = parallel_parts(machine.time(cost.int8(machine, shape)), threads)
     filter_parts = _filter_parts(blocks, shared, threads) if _has_more_weights(node, x, shape) else 1
     if filter_parts > 1:
         blocks, threads = -(-blocks // filter_parts), 1

@@ -2,17 +2,17 @@
 
 import numpy as np
 
+from engine.compiler.contraction.arithmetic import Int8
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.int8_tiles import Int8TileConvolution
 from engine.compiler.emit.int8 import ZERO
 from engine.compiler.graph import Int8Convolution, Int8Linear, RowQuantize
-from engine.compiler.kernels.dynamic_int8_linear import DynamicInt8Linear
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.int8_convolution import Int8Convolution as Int8ConvolutionKernel
-from engine.compiler.kernels.int8_tiles import Int8TileConvolution
 from engine.compiler.kernels.row_quantization import RowQuantization
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
 from engine.compiler.selection.int8 import contraction
-from engine.compiler.selection.linear import copied_rows, dynamic_kernel, even_rows
+from engine.compiler.selection.linear import copied_rows, dynamic_kernel, written_rows
 from engine.precision import Precision
 from engine.quantization.tensor_scale import TensorScale
 
@@ -40,12 +40,7 @@ def select_row_quantize(selector: Selector, node: RowQuantize) -> None:
 @selects(Int8Linear)
 def select_int8_linear(selector: Selector, node: Int8Linear) -> None:
     """Choose the kernel of a linear layer."""
-    target = view_of(node.output)
-    x, out = copied_rows(selector, view_of(node.inputs[0])), even_rows(target)
-    if out is None:
-        # it is a part of a whole in which its rows do not lie evenly
-        target = selector.temporary(node.output.shape)
-        out = copied_rows(selector, target)
+    x, (target, out) = copied_rows(selector, view_of(node.inputs[0])), written_rows(selector, node)
     operands = [copied_rows(selector, view_of(tensor)) for tensor in node.inputs[node.own :]]
     described = [_operand(operand, out) for operand in operands]
     made = Int8Convolution(node.steps, node.inputs, weights=node.weights, bias=None, x_scale=_STEPS)
@@ -53,14 +48,12 @@ def select_int8_linear(selector: Selector, node: Int8Linear) -> None:
     epilogue = Epilogue(node.epilogue, tuple(described))
     images = _as_image(x), _as_image(out)
     numbers = np.stack([node.weights.scales, np.zeros_like(node.weights.scales)])
-    kernel: DynamicInt8Linear | Int8ConvolutionKernel | Int8TileConvolution
+    kernel: DirectConvolution | Int8TileConvolution
     if selector.is_dynamic:  # in vectors, as only those kernels have runtime rows
-        kernel = dynamic_kernel(DynamicInt8Linear, selector, x, out, epilogue, x_scale=_STEPS)
-        packing: Int8ConvolutionKernel | Int8TileConvolution = kernel.packing
+        kernel = dynamic_kernel(selector, x, out, epilogue, Int8(_STEPS))
     else:
         kernel = contraction(selector, made, images, epilogue, [_as_image(view) for view in operands])
-        packing = kernel
-    weights, starts = selector.weights(made, packing, node.weights.integers, numbers)
+    weights, starts = selector.weights(made, kernel.packing, node.weights.integers, numbers)
     selector.call(kernel, images[0], weights, starts, images[1], *operands, precision=Precision.INT8)
     if target is not node.output.view:
         selector.copy(target, view_of(node.output))

@@ -2,95 +2,71 @@
 
 from dataclasses import replace
 from math import prod
-from typing import TypeVar
 
-from engine.compiler.graph import Linear
-from engine.compiler.kernels.convolution import DirectConvolution
-from engine.compiler.kernels.convolution_chunk import ChunkSize
-from engine.compiler.kernels.dynamic_linear import DynamicLinear
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
+from engine.compiler.contraction.arithmetic import FLOAT32, Arithmetic
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import ChunkSize
+from engine.compiler.contraction.tile import MANY_ROWS, choose_tile
+from engine.compiler.graph import Linear, Node
 from engine.compiler.memory.view import View
-from engine.compiler.selection.bf16 import (
-    STREAM,
-    VECTOR_RATE,
-    Bf16Work,
-    bf16_time,
-    convolve_bf16,
-    may_round,
-)
-from engine.compiler.selection.call import Selector, selects, view_of
+from engine.compiler.selection import cost
+from engine.compiler.selection.bf16 import Bf16Work, convolve_bf16, may_round
+from engine.compiler.selection.call import BF16, Selector, selects, view_of
+from engine.compiler.selection.machine import Effort
 
-NEAR_CACHE = 1 << 20
-"""Bytes of input that stay in the core's own cache while other data streams through it."""
 _FEW_TILES = 4
 """Tiles of rows, and chunks of a thread, that are few."""
 _WIDTH_WORTH = 0.01
 """Gain of one more vector in a tile, measured on rows of 128 and 197 tokens."""
 
-Opened = TypeVar("Opened", bound=DynamicLinear)
-
 
 @selects(Linear)
 def select_linear(selector: Selector, node: Linear) -> None:
     """Choose the kernel of a linear layer."""
-    target = view_of(node.output)
-    x, out = copied_rows(selector, view_of(node.inputs[0])), even_rows(target)
-    if out is None:
-        # it is a part of a whole in which its rows do not lie evenly
-        target = selector.temporary(node.output.shape)
-        out = copied_rows(selector, target)
+    x, (target, out) = copied_rows(selector, view_of(node.inputs[0])), written_rows(selector, node)
     epilogue, operands = _epilogue(selector, node)
     bf16 = _bf16(node, x, out, epilogue, operands)
-    if may_round(selector) and _is_faster_in_bf16(selector, _of_one_item(node, bf16.shape)):
+    efforts, of_one = (_efforts(selector, shape) for shape in (bf16.shape, _of_one_item(node, bf16.shape)))
+    if selector.choose(efforts, of_one) == BF16:
         convolve_bf16(selector, bf16)
     else:
-        kernel, packing = _kernels(selector, x, out, epilogue)
-        weights, bias = selector.weights(node, packing, node.weight[:, :, None, None], node.bias)
+        make = dynamic_kernel if selector.is_dynamic else linear_kernel
+        kernel = make(selector, x, out, epilogue)
+        weights, bias = selector.weights(node, kernel.packing, node.weight[:, :, None, None], node.bias)
         selector.call(kernel, x, weights, bias, out, *operands)
     if target is not node.output.view:
         selector.copy(target, view_of(node.output))
 
 
-def _kernels(
-    selector: Selector, x: View, out: View, epilogue: Epilogue
-) -> tuple[DirectConvolution, DirectConvolution]:
-    """Return the kernel, and the one whose packed weights it reads."""
-    if selector.is_dynamic:
-        kernel = dynamic_kernel(DynamicLinear, selector, x, out, epilogue)
-        return kernel, kernel.packing
-    plain = linear_kernel(selector, x, out, epilogue)
-    return plain, plain
-
-
 def dynamic_kernel(
-    kind: type[Opened], selector: Selector, x: View, out: View, epilogue: Epilogue, **others: object
-) -> Opened:
+    selector: Selector, x: View, out: View, epilogue: Epilogue, arithmetic: Arithmetic = FLOAT32
+) -> DirectConvolution:
     """Return the kernel of a matrix times packed weights for any number of rows.
 
     Args:
-        kind: kind of kernel.
         selector: options of kernel selection.
         x: the input, rows that lie evenly.
         out: the output, the same.
         epilogue: operations on sums.
-        others: attributes that only such a kernel has.
+        arithmetic: arithmetic of the products.
     """
     (rows, columns), channels = out.shape, x.shape[1]
     blocks = -(-columns // selector.lanes)
     tile = choose_tile(selector.target, MANY_ROWS, blocks, _WIDTH_WORTH)
     parts = -(-blocks // tile.vectors)
-    height = max(1, NEAR_CACHE // (4 * channels) // tile.pixels)
-    return kind(
+    height = max(1, selector.machine.cache // (4 * channels) // tile.pixels)
+    return DirectConvolution(
         shape=ConvShape(images=1, size=(1, rows), channels=channels, filters=columns),
         strides=ImageStrides((0, 0, x.strides[0]), (0, 0, out.strides[0])),
         tile=tile,
         chunk=ChunkSize(1, height, max(1, parts // (_FEW_TILES * selector.threads))),
         lanes=selector.lanes,
         epilogue=epilogue,
+        arithmetic=arithmetic,
         prefetches_weights=parts > 1,
-        **others,  # type: ignore[arg-type]  # as the kind wants them
+        is_dynamic=True,
     )
 
 
@@ -127,17 +103,10 @@ def _of_one_item(node: Linear, shape: ConvShape) -> ConvShape:
     return replace(shape, size=(max(1, shape.size[0] // max(1, items)), 1))
 
 
-def _is_faster_in_bf16(selector: Selector, shape: ConvShape) -> bool:
-    """Whether operands rounded to bfloat16 are expected to be faster."""
-    return bf16_time(selector, shape) < _plain_time(selector, shape)
-
-
-def _plain_time(selector: Selector, shape: ConvShape) -> float:
-    """Return the nanoseconds that a linear layer is expected to take in float32."""
-    weights = shape.channels * shape.filters
-    products = shape.pixels * weights / (VECTOR_RATE * selector.lanes)
-    stream = max(0, 4 * weights - NEAR_CACHE) / STREAM
-    return max(products, stream) + 0.3 * min(products, stream)
+def _efforts(selector: Selector, shape: ConvShape) -> dict[str, Effort]:
+    """Return what the layer takes in each precision."""
+    efforts = {"f32": cost.plain(selector.machine, shape)}
+    return efforts | {BF16: cost.bf16(selector.machine, shape)} if may_round(selector) else efforts
 
 
 def linear_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> DirectConvolution:
@@ -163,7 +132,9 @@ def _chunk(selector: Selector, x_bytes: int, tiles: int, parts: int) -> ChunkSiz
     Weights mostly come from far away: they are read once where the input stays in the near cache meanwhile, or where
     there are few rows; else the rows are split.
     """
-    if tiles >= _FEW_TILES * selector.threads and (x_bytes > NEAR_CACHE or parts < selector.threads):
+    if tiles >= _FEW_TILES * selector.threads and (
+        x_bytes > selector.machine.cache or parts < selector.threads
+    ):
         return ChunkSize(1, tiles // (_FEW_TILES * selector.threads), parts)
     blocks = max(1, parts // (_FEW_TILES * selector.threads))
     chunks = -(-parts // blocks)
@@ -192,6 +163,19 @@ def even_rows(view: View) -> View | None:
     columns = view.shape[-1]
     rows = view.reshaped((view.size // columns, columns))
     return rows if rows is not None and (rows.strides[1] == 1 or columns == 1) else None
+
+
+def written_rows(selector: Selector, node: Node) -> tuple[View, View]:
+    """Return where a node's output is computed, and that as a matrix of its last axis.
+
+    It is not the output itself where that is a part of a whole in which its rows do not lie evenly.
+    """
+    target = view_of(node.output)
+    rows = even_rows(target)
+    if rows is None:
+        target = selector.temporary(node.output.shape)
+        rows = copied_rows(selector, target)
+    return target, rows
 
 
 def copied_rows(selector: Selector, view: View) -> View:

@@ -1,33 +1,23 @@
 """Kernels for products of tensors that runs differ in."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 from math import prod
 
+from engine.compiler.contraction.bf16_matmul import Bf16MatrixProduct
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.matrix_product import MatrixProductKernel
+from engine.compiler.contraction.shapes import ConvShape, MatrixShape
 from engine.compiler.emit.tiles import ROWS
 from engine.compiler.graph import MatrixProduct
-from engine.compiler.kernels.bf16_matmul import Bf16MatrixProduct
-from engine.compiler.kernels.dynamic_matmul import DynamicMatrixProduct
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.matmul import MatrixProductKernel
-from engine.compiler.kernels.shapes import ConvShape, MatrixShape
-from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
-from engine.compiler.selection.bf16 import (
-    FINISHED_VECTOR,
-    STAGED_WORD,
-    VECTOR_RATE,
-    bf16_time,
-    may_round,
-)
-from engine.compiler.selection.bf16_group import product_group
-from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
+from engine.compiler.selection import cost
+from engine.compiler.selection.bf16 import may_round, product_group
+from engine.compiler.selection.call import BF16, Selector, row_by_row, selects, view_of
+from engine.compiler.selection.machine import Effort
 from engine.precision import Precision
 
-_OPEN_ROWS = 64
-"""Rows that a tile is chosen for where their number is not known: high tiles leave much to small ones."""
-_OPEN_VECTORS = 2
-"""Vectors of a panel where the number of columns is not known: what the last one lacks is computed all the same."""
 RANK = 4
 """Axes of a product as its kernel sees it: two of batches, rows, columns."""
 
@@ -54,12 +44,9 @@ def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
     batch = (out.shape[0], out.shape[1])
     epilogue, operands = _epilogue(selector, node, out, others)
     shape = MatrixShape(batch=batch, rows=out.shape[2], depth=left.shape[3], columns=out.shape[3])
-    if may_round(selector) and _can_pair(left, right) and _is_faster_in_bf16(selector, shape):
+    if _chooses_bf16(selector, shape, may_round(selector) and _can_pair(left, right)):
         bf16 = _bf16(selector, shape, (left, right, out), epilogue)
         selector.call(bf16, left, right, out, *operands, precision=Precision.BF16)
-        return
-    if selector.is_dynamic:
-        selector.call(_open(selector, shape, (left, right, out), epilogue), left, right, out, *operands)
         return
     kernel = MatrixProductKernel.tuned(
         selector.target,
@@ -68,24 +55,9 @@ def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
         b_strides=_strides(right),
         out_strides=(out.strides[0], out.strides[1], out.strides[2]),
         epilogue=epilogue,
+        is_dynamic=selector.is_dynamic,
     )
     selector.call(kernel, left, right, out, *operands)
-
-
-def _open(
-    selector: Selector, shape: MatrixShape, views: tuple[View, View, View], epilogue: Epilogue
-) -> DynamicMatrixProduct:
-    """Return the kernel with runtime extents and strides."""
-    left, right, out = views
-    return DynamicMatrixProduct(
-        shape=shape,
-        a_strides=_strides(left),
-        b_strides=_strides(right),
-        out_strides=(out.strides[0], out.strides[1], out.strides[2]),
-        tile=choose_tile(selector.target, _OPEN_ROWS, _OPEN_VECTORS),
-        lanes=selector.lanes,
-        epilogue=epilogue,
-    )
 
 
 def _can_pair(left: View, right: View) -> bool:
@@ -93,16 +65,26 @@ def _can_pair(left: View, right: View) -> bool:
     return left.strides[3] == 1 and 1 in right.strides[2:]
 
 
-def _is_faster_in_bf16(selector: Selector, shape: MatrixShape) -> bool:
-    """Whether operands rounded to bfloat16 are expected to be faster, for one product of the batch."""
-    panels = -(-shape.depth // 2) * shape.columns
-    bf16 = bf16_time(selector, _as_convolution(shape)) + STAGED_WORD * panels
-    lanes = -(-shape.columns // selector.lanes)
-    return bf16 < shape.rows * lanes * (shape.depth / VECTOR_RATE + FINISHED_VECTOR)
+def _chooses_bf16(selector: Selector, shape: MatrixShape, can_round: bool) -> bool:
+    """Whether operands are rounded to bfloat16."""
+    efforts, of_one = (
+        _efforts(selector, _as_convolution(shape, products), can_round) for products in (shape.products, 1)
+    )
+    return selector.choose(efforts, of_one) == BF16
 
 
-def _as_convolution(shape: MatrixShape) -> ConvShape:
-    return ConvShape(images=1, size=(shape.rows, 1), channels=shape.depth, filters=shape.columns)
+def _efforts(selector: Selector, shape: ConvShape, can_round: bool) -> dict[str, Effort]:
+    """Return what products take in each precision; for bfloat16 right matrices are copied into panels before."""
+    efforts = {"f32": replace(cost.plain(selector.machine, shape), weights=0)}
+    if can_round:
+        rounded = cost.bf16(selector.machine, shape)
+        panels = 8 * shape.images * -(-shape.channels // 2) * shape.filters
+        efforts[BF16] = replace(rounded, weights=0, moved=rounded.moved + panels)
+    return efforts
+
+
+def _as_convolution(shape: MatrixShape, products: int = 1) -> ConvShape:
+    return ConvShape(images=products, size=(shape.rows, 1), channels=shape.depth, filters=shape.columns)
 
 
 def _bf16(

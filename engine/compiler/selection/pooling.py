@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
+from engine.compiler.contraction.shapes import ImageStrides
 from engine.compiler.graph import AdaptivePool, Int8Pool, Pool, Reduction, Scan
 from engine.compiler.kernels.bf16_pooling import Bf16Pooling
 from engine.compiler.kernels.int8_pooling import Int8Pooling
 from engine.compiler.kernels.pooling import Cells, Pooling, Window, cells
 from engine.compiler.kernels.reduction import reduction
 from engine.compiler.kernels.scan import scan
-from engine.compiler.kernels.shapes import ImageStrides
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, channels_last, image_of, image_strides, selects, view_of
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from engine.compiler.contraction.epilogue import NOTHING
 from engine.compiler.graph import Recurrent
 from engine.compiler.kernels.cells import GATES, interleaved
-from engine.compiler.kernels.epilogue import NOTHING
 from engine.compiler.kernels.recurrent import Recurrence
 from engine.compiler.kernels.recurrent_parts import RecurrentShape
 from engine.compiler.memory.view import View
@@ -24,30 +24,30 @@ class Interleaved:
     """Packs weights of the inputs so that a linear layer gives the gates of a block of units side by side.
 
     Attributes:
-        kernel: kernel of the linear layer.
+        packing: how those of the linear layer are packed.
         gates: gates of a cell.
         lanes: units of a block.
     """
 
-    kernel: Packing
+    packing: Packing
     gates: int
     lanes: int
 
     @property
     def layout(self) -> tuple[object, ...]:
         """The layout of packed weights."""
-        return (*self.kernel.layout, self.lanes)
+        return (*self.packing.layout, self.lanes)
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of packed weights and bias."""
-        return self.kernel.packed_sizes
+        return self.packing.packed_sizes
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (gates · hidden, features) and bias (gates · hidden)."""
         rows = interleaved(weight, self.gates, self.lanes)
         starts = None if bias is None else interleaved(bias[:, None], self.gates, self.lanes).reshape(-1)
-        return self.kernel.pack(rows.reshape(-1, weight.shape[1])[:, :, None, None], starts)
+        return self.packing.pack(rows.reshape(-1, weight.shape[1])[:, :, None, None], starts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ def _select_products(selector: Selector, layer: _Layer, place: int, weights: Wei
     products = selector.temporary((*layer.x.shape[:2], gates * blocks * selector.lanes))
     x, out = copied_rows(selector, layer.x), copied_rows(selector, products)
     kernel = linear_kernel(selector, x, out, NOTHING)
-    packing = Interleaved(kernel, gates, selector.lanes)
+    packing = Interleaved(kernel.packing, gates, selector.lanes)
     packed = selector.weights(layer.node, packing, weights.input, _bias(layer.node, weights), (place,))
     selector.call(kernel, x, *packed, out)
     return products

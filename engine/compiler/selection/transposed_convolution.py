@@ -3,21 +3,16 @@
 from dataclasses import replace
 from math import prod
 
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.graph import TransposedConvolution
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.compiler.memory.view import View
-from engine.compiler.selection.bf16 import (
-    FINISHED_VECTOR,
-    VECTOR_RATE,
-    Bf16Work,
-    bf16_time,
-    convolve_bf16,
-    may_round,
-)
+from engine.compiler.selection import cost
+from engine.compiler.selection.bf16 import Bf16Work, convolve_bf16, may_round
 from engine.compiler.selection.call import (
+    BF16,
     Selector,
     has_channels_last,
     image_epilogue,
@@ -26,6 +21,7 @@ from engine.compiler.selection.call import (
     image_strides,
     selects,
 )
+from engine.compiler.selection.machine import Effort
 from engine.compiler.selection.movement import pad
 
 
@@ -37,11 +33,12 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
     channels, filters, *kernel = node.weight.shape
     x = image_of(node.inputs[0])
     bf16 = _bf16(node, x, out, epilogue, operands) if may_round(selector) else None
-    if bf16 is not None:
-        is_bf16 = node.inputs[0].is_bf16, node.output.is_bf16
-        if any(is_bf16) or _is_faster_in_bf16(selector, node, bf16):
-            convolve_bf16(selector, replace(bf16, is_bf16=is_bf16))
-            return
+    is_bf16 = node.inputs[0].is_bf16, node.output.is_bf16
+    efforts, of_one = (_efforts(selector, node, images, out, bf16) for images in (out.shape[0], 1))
+    chosen = selector.choose(efforts, of_one)
+    if bf16 is not None and (any(is_bf16) or chosen == BF16):
+        convolve_bf16(selector, replace(bf16, is_bf16=is_bf16))
+        return
     rows, columns = (
         TransposedAxis(*sizes) for sizes in zip(kernel, node.stride, node.padding, node.dilation, strict=True)
     )
@@ -94,20 +91,28 @@ def rounds_transposed(selector: Selector, node: TransposedConvolution) -> bool:
     """Whether the operands of products will be rounded to bfloat16, wherever tensors lie."""
     x, out = (image_of_shape(tensor.shape) for tensor in (node.inputs[0], node.output))
     bf16 = _bf16(node, x, out, NOTHING, []) if may_round(selector) else None
-    return bf16 is not None and _is_faster_in_bf16(selector, node, bf16)
+    return selector.rounds(_efforts(selector, node, 1, out, bf16))
 
 
-def _is_faster_in_bf16(selector: Selector, node: TransposedConvolution, bf16: Bf16Work) -> bool:
-    """Whether operands rounded to bfloat16 are expected to be faster."""
-    time = prod(bf16.spread) * bf16_time(selector, bf16.shape)
-    return time < _plain_time(selector, node, bf16.out)
-
-
-def _plain_time(selector: Selector, node: TransposedConvolution, out: View) -> float:
-    """Return the nanoseconds that the transposed convolution of one image is expected to take in float32."""
-    pixels = out.shape[2] * out.shape[3]
-    vectors = pixels * -(-out.shape[1] // selector.lanes)
-    return float(vectors * (node.weight.shape[0] / VECTOR_RATE + FINISHED_VECTOR))
+def _efforts(
+    selector: Selector, node: TransposedConvolution, images: int, out: View, bf16: Bf16Work | None
+) -> dict[str, Effort]:
+    """Return what so many images take in each precision."""
+    channels, filters, *kernel = node.weight.shape
+    rows, columns = (-(-extent // stride) for extent, stride in zip(kernel, node.stride, strict=True))
+    shape = ConvShape(
+        images=images,
+        size=(out.shape[2], out.shape[3]),
+        channels=channels // node.groups,
+        filters=filters,
+        kernel=(rows, columns),
+        groups=node.groups,
+    )
+    efforts = {"f32": replace(cost.plain(selector.machine, shape), weights=4 * node.weight.size)}
+    if bf16 is not None:
+        every = replace(bf16.shape, images=images, filters=prod(bf16.spread) * bf16.shape.filters)
+        efforts[BF16] = cost.bf16(selector.machine, every)
+    return efforts
 
 
 def _padded(

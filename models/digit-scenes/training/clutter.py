@@ -32,10 +32,23 @@ def draw_ground(width: int, height: int, rng: np.random.Generator) -> Image.Imag
     return small.resize((width, height), Image.Resampling.BICUBIC)
 
 
-def add_clutter(picture: Image.Image, rng: np.random.Generator) -> None:
-    """Draw patches, ruled lines, shapes, scribbles and letters: none on one picture in eight, else up to thirty."""
+def light(canvas: np.ndarray, rng: np.random.Generator) -> None:
+    """Let light fall off from one side of a canvas (height, width, 3), and add soft spots, as of paper or cloth."""
+    height, width = canvas.shape[:2]
+    angle, depth = rng.uniform(0, 2 * np.pi), rng.uniform(0, 0.65)
+    rows, columns = np.linspace(-1, 1, height)[:, None], np.linspace(-1, 1, width)
+    along = np.cos(angle) * columns + np.sin(angle) * rows
+    canvas *= np.float32(1 - depth * (along - along.min()) / np.ptp(along))[..., None]
+    size = max(height, width) * np.exp(rng.uniform(np.log(0.01), np.log(0.1)))
+    spots = rng.normal(0, rng.uniform(0, 16), (max(2, round(height / size)), max(2, round(width / size))))
+    soft = Image.fromarray(np.float32(spots)).resize((width, height), Image.Resampling.BICUBIC)
+    canvas += np.asarray(soft)[..., None]
+
+
+def add_clutter(picture: Image.Image, rng: np.random.Generator, spared: float = 1 / 8) -> None:
+    """Draw patches, ruled lines, shapes, scribbles and letters, up to thirty; none on a share of the pictures."""
     pen = ImageDraw.Draw(picture)
-    if rng.random() < 1 / 8:
+    if rng.random() < spared:
         return
     if rng.random() < 0.2:
         _rule(pen, picture.size, rng)

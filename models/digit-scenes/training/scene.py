@@ -1,17 +1,19 @@
-"""Scenes: cluttered pictures with handwritten digits of different sizes in them, and where each digit is."""
+"""Scenes: cluttered pictures with digits of different sizes in them, and where each digit is."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from ink import VISIBLE, draw_ink, draw_printed
 from PIL import Image, ImageFilter
 
-from .clutter import add_clutter, add_lines, draw_colour, draw_ground
-from .ink import VISIBLE, draw_ink
+from .clutter import add_clutter, add_lines, draw_colour, draw_ground, light
 
 HEIGHTS = (0.055, 0.5)  # of a digit, in parts of the picture's longer side
 MOST_DIGITS = 16
+MOST_PRACTICE_DIGITS = 28  # of a scene to train on: the more, the more there is to learn from one pass
 CONTRAST = 60  # least difference of brightness between ink and ground, of 255
 UNEVEN = 35  # deviation of the ground's brightness from where on no ink would show everywhere
 BRIGHTNESS = np.array((0.299, 0.587, 0.114), np.float32)
@@ -41,37 +43,43 @@ class SceneMaker:
     Args:
         scans: (n, 8, 8) of values 0 to 1.
         digits: (n,) what they show.
-        bent: have the digits bent, for training.
-        most: digits of a scene.
+        glyphs: printed digits, 0 to 9 in turn, each (rows, columns) of values 0 to 1. With any, scenes are to train
+            on: one digit in two is printed, the others are bent by chance, there are more of them, less clutter, and
+            light that falls off.
     """
 
-    def __init__(
-        self, scans: np.ndarray, digits: np.ndarray, bent: bool = False, most: int = MOST_DIGITS
-    ) -> None:
+    def __init__(self, scans: np.ndarray, digits: np.ndarray, glyphs: Sequence[np.ndarray] = ()) -> None:
         self.scans = scans
         self.digits = digits
-        self.bent = bent
-        self.most = most
+        self.glyphs = glyphs
+        self.most = MOST_PRACTICE_DIGITS if glyphs else MOST_DIGITS
 
     def __call__(
         self, width: int, height: int, rng: np.random.Generator, heights: tuple[float, float] = HEIGHTS
     ) -> Scene:
-        """Make a scene of `width` x `height` pixels with 1 to `most` digits whose boxes do not overlap.
+        """Make a scene of `width` x `height` pixels with 1 to 16 digits, or 28, whose boxes do not overlap.
 
         A digit is between `heights` of the longer side high, small ones more often than large ones.
         """
         picture = draw_ground(width, height, rng)
-        add_clutter(picture, rng)
+        if self.glyphs:
+            add_clutter(picture, rng, spared=0.35)
+        else:
+            add_clutter(picture, rng)
         canvas = np.array(picture, np.float32)
+        if self.glyphs and rng.random() < 0.5:
+            light(canvas, rng)
         strokes = np.zeros((height, width), bool)
         boxes: list[tuple[int, int, int, int]] = []
         digits: list[int] = []
         for _ in range(int(rng.integers(1, self.most + 1))):
-            chosen = int(rng.integers(len(self.scans)))
-            box = self._add(self.scans[chosen], canvas, strokes, boxes, heights, rng)
+            is_printed = bool(self.glyphs) and rng.random() < 0.5
+            chosen = int(rng.integers(len(self.glyphs if is_printed else self.scans)))
+            ink = self._draw(chosen, is_printed, self._height(canvas, heights, rng), rng)
+            box = _add(ink, canvas, strokes, boxes, rng)
             if box is not None:
                 boxes.append(box)
-                digits.append(int(self.digits[chosen]))
+                digits.append(chosen % 10 if is_printed else int(self.digits[chosen]))
         return Scene(
             _expose(canvas, rng),
             np.array(boxes, np.float32).reshape(-1, 4),
@@ -79,35 +87,40 @@ class SceneMaker:
             strokes,
         )
 
-    def _add(
-        self,
-        scan: np.ndarray,
-        canvas: np.ndarray,
-        strokes: np.ndarray,
-        boxes: list[tuple[int, int, int, int]],
-        heights: tuple[float, float],
-        rng: np.random.Generator,
-    ) -> tuple[int, int, int, int] | None:
-        """Draw one digit where there is room for it, and return its box; None where there is no room."""
+    def _height(self, canvas: np.ndarray, heights: tuple[float, float], rng: np.random.Generator) -> int:
         longer, shorter = max(canvas.shape[:2]), min(canvas.shape[:2])
         low, high = (np.log(part * longer) for part in heights)
-        tall = min(float(np.exp(rng.uniform(low, high))), 0.8 * shorter)
-        ink = draw_ink(scan, max(6, round(tall)), rng, self.bent)
-        rows, columns = ink.shape
-        for _ in range(TRIES):
-            if columns >= canvas.shape[1] or rows >= canvas.shape[0]:
-                return None
-            left = int(rng.integers(canvas.shape[1] - columns))
-            top = int(rng.integers(canvas.shape[0] - rows))
-            box = (left, top, left + columns, top + rows)
-            if not any(_meet(box, other, 0.12 * rows) for other in boxes):
-                _lay(canvas, strokes, ink, box, rng)
-                return box
-        return None
+        return max(6, round(min(float(np.exp(rng.uniform(low, high))), 0.8 * shorter)))
+
+    def _draw(self, chosen: int, is_printed: bool, height: int, rng: np.random.Generator) -> np.ndarray:
+        if is_printed:
+            return draw_printed(self.glyphs[chosen], height, rng)
+        return draw_ink(self.scans[chosen], height, rng, bent=bool(self.glyphs))
+
+
+def _add(
+    ink: np.ndarray,
+    canvas: np.ndarray,
+    strokes: np.ndarray,
+    boxes: list[tuple[int, int, int, int]],
+    rng: np.random.Generator,
+) -> tuple[int, int, int, int] | None:
+    """Draw one digit where there is room for it, and return its box; None where there is no room."""
+    rows, columns = ink.shape
+    for _ in range(TRIES):
+        if columns >= canvas.shape[1] or rows >= canvas.shape[0]:
+            return None
+        left = int(rng.integers(canvas.shape[1] - columns))
+        top = int(rng.integers(canvas.shape[0] - rows))
+        box = (left, top, left + columns, top + rows)
+        if not any(_meet(box, other, 0.12 * rows) for other in boxes):
+            _lay(canvas, strokes, ink, box, rng)
+            return box
+    return None
 
 
 def _meet(box: tuple[int, int, int, int], other: tuple[int, int, int, int], gap: float) -> bool:
-    """Tell whether two boxes overlap, or come nearer to each other than `gap` pixels."""
+    """Return whether two boxes overlap, or come nearer to each other than `gap` pixels."""
     apart_x = box[0] >= other[2] + gap or other[0] >= box[2] + gap
     apart_y = box[1] >= other[3] + gap or other[1] >= box[3] + gap
     return not (apart_x or apart_y)

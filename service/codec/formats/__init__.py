@@ -41,7 +41,7 @@ def register_format(added: Format) -> Format:
         ValueError: its name, or one of its media types, is that of another format.
     """
     if added.name in FORMATS:
-        raise ValueError(f"there is a payload format {added.name!r} already")
+        raise ValueError(f"payload format {added.name!r} is already registered")
     for media_type in (*added.media_types, *added.aliases):
         taken = _announced(media_type)
         if taken is not None:
@@ -72,7 +72,7 @@ def find_format(media_type: MediaType, body: bytes) -> Format:
     if found is None:
         given = f"Content-Type {media_type.name[:80]}" if media_type.name else "a body without Content-Type"
         accepted = media_types()
-        message = f"{given} is not taken; send one of {', '.join(accepted)}"
+        message = f"{given} is not supported; use one of {', '.join(accepted)}"
         details = {"content_type": media_type.name[:80], "accepted": accepted}
         if is_url(body):
             message = f"the body is a URL; {URL_ADVICE}"

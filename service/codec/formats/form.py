@@ -58,7 +58,7 @@ class FormFormat(Format):
 def _unknown_field(part: Part, names: list[str]) -> ServiceError:
     """Return the error for a field that is neither a file nor an option: often the name of a file, without its @."""
     field, known = part.name[:40], ", ".join(names)
-    message = f"the form's field {field!r} is no file; expected one, or {known}"
+    message = f"the form's field {field!r} is not a file; expected one, or {known}"
     try:
         text = part.data[: _LONGEST_PATH + 1].decode()
     except UnicodeDecodeError:

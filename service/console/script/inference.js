@@ -50,6 +50,22 @@ export async function infer(model, version, input, options = {}, signal) {
 }
 
 /**
+ * Ask why a prediction is what it is.
+ * @param {string} model name of the model
+ * @param {string|null} version of it; null for the one that is served
+ * @param {Input} input of the run
+ * @param {Options} options more of the query
+ * @param {AbortSignal} signal gives the request up
+ * @returns {Promise<any>} the response, as `:explain` gives it
+ * @throws {import("./api.js").ApiError} the server refused
+ */
+export async function explain(model, version, input, options, signal) {
+  const path = `/models/${encodeURIComponent(model)}:explain${query({ version, ...options })}`;
+  const response = await send(path, { method: "POST", ...payload(input), signal });
+  return response.json();
+}
+
+/**
  * @param {Input} input
  * @returns {{headers: Record<string, string>, body: Blob|string}}
  */

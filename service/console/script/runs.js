@@ -62,6 +62,16 @@ export async function firstSample(model, version) {
 }
 
 /**
+ * Run a model on its last input, its first sample, or one that is made up.
+ * @param {{model: import("./store.js").Model|null, version: string|null}} context of the page
+ */
+export async function runSample({ model, version }) {
+  if (!model) return;
+  const input = keptInput(model.name)?.input ?? await firstSample(model.name, version) ?? await (await import("./invented.js")).inventInput(model, version);
+  await runAgain(model.name, version, input);
+}
+
+/**
  * Say that nothing has run yet, and offer to run a sample.
  * @param {import("./app.js").Context} context of the page
  * @param {() => void} again shows the page again
@@ -76,12 +86,7 @@ export function noRun({ model, version, state }, again, what) {
     onclick: async () => {
       button.disabled = true;
       try {
-        const sample = await firstSample(name, version);
-        if (!sample) {
-          message.textContent = "The model comes without samples: give it an input in the playground.";
-          return;
-        }
-        await runAgain(name, version, sample);
+        await runSample({ model, version });
         again();
       } catch (error) {
         message.textContent = error instanceof Error ? error.message : String(error);

@@ -32,7 +32,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # theirs
 
 
 def asks_for_openmetrics(accept: str) -> bool:
-    """Tell whether an `Accept` header, empty where a request has none, asks for OpenMetrics."""
+    """Return whether an `Accept` header, empty where a request has none, asks for OpenMetrics."""
     # not prometheus_client's choose_encoder: it fails on some headers, and repeats what they say
     return any(
         accepted.partition(";")[0].strip() == "application/openmetrics-text" for accepted in accept.split(",")

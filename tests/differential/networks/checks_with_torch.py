@@ -15,8 +15,8 @@ import pytest
 import torch
 from torch import nn
 
+from engine.compiler.contraction import bf16_layout
 from engine.compiler.emit import quantized_files
-from engine.compiler.kernels import bf16_layout
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
 from engine.quantization.weights import QuantizedWeights, quantize_weights

@@ -1,4 +1,4 @@
-"""Tests of random networks of quantized layers: what computes otherwise than PyTorch is found.
+"""Tests of random networks of quantized layers: what gives other results than PyTorch is found.
 
 Run: make differential      (or python -m pytest tests/differential/quantized/checks_with_torch.py)
 

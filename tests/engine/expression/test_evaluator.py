@@ -303,7 +303,7 @@ def test_an_expression_names_its_operands_and_prints_itself() -> None:
 
 
 def test_a_tree_made_by_hand_must_be_made_of_known_nodes_and_functions() -> None:
-    with pytest.raises(TypeError, match="Node is no node"):
+    with pytest.raises(TypeError, match="Node is not a node"):
         compile_expression(ExpressionNode())
     with pytest.raises(ExpressionError, match="unknown function 'foo'"):
         compile_expression(CallNode("foo", ()))

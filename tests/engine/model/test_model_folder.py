@@ -105,7 +105,7 @@ def test_versions_are_numeric_folders_lowest_first(tmp_path: Path) -> None:
 def test_version_spelled_otherwise_is_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "1").mkdir()
     (tmp_path / name).mkdir()
-    with pytest.raises(ModelFilesError, match=f"'{name}' is no version; expected numbers from 1"):
+    with pytest.raises(ModelFilesError, match=f"'{name}' is not a version; expected numbers from 1"):
         version_folders(tmp_path)
 
 
@@ -141,7 +141,7 @@ def test_folders_are_versions_or_left_aside_or_refused(names: set[str]) -> None:
         for name in names:
             (Path(root) / name).mkdir()
         if numbers != sound:
-            with pytest.raises(ModelFilesError, match="is no version"):
+            with pytest.raises(ModelFilesError, match="is not a version"):
                 version_folders(Path(root))
         elif numbers:
             assert list(version_folders(Path(root))) == sorted(numbers, key=int)
@@ -154,15 +154,15 @@ def test_folders_are_versions_or_left_aside_or_refused(names: set[str]) -> None:
     [
         (
             ("m.pt", "README.md"),
-            "m.pt is no PNNX model, pnnx makes one of it: pnnx m.pt 'inputshape=[1,3,224,224]'",
+            "m.pt is not a PNNX model, pnnx makes one of it: pnnx m.pt 'inputshape=[1,3,224,224]'",
         ),
         (
             ("m.onnx",),
-            "m.onnx is no PNNX model, pnnx makes one of it: pnnx m.onnx 'inputshape=[1,3,224,224]'",
+            "m.onnx is not a PNNX model, pnnx makes one of it: pnnx m.onnx 'inputshape=[1,3,224,224]'",
         ),
         (
             ("m.pth",),
-            "m.pth is no PNNX model, pnnx makes one of it: load it in PyTorch, "
+            "m.pth is not a PNNX model, pnnx makes one of it: load it in PyTorch, "
             "save it by torch.jit.trace(…).save('m.pt'), then run pnnx m.pt",
         ),
         (

@@ -36,11 +36,11 @@ def test_element_sizes_are_those_of_pytorch() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "is no type"),
-        ("(1,2)", "is no type"),
-        ("1,2f32", "is no type"),
-        ("((1,2))f32", "is no type"),
-        ("(1,2)f32 ", "is no type"),
+        ("", "is not a type"),
+        ("(1,2)", "is not a type"),
+        ("1,2f32", "is not a type"),
+        ("((1,2))f32", "is not a type"),
+        ("(1,2)f32 ", "is not a type"),
         ("(1,2)F32", "unknown type 'F32'"),
         ("(1,,2)f32", "'' is no extent"),
         ("(1,)f32", "'' is no extent"),

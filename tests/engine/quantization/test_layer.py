@@ -213,7 +213,5 @@ def test_results_have_the_dtype_of_the_input(tmp_path: Path, activation: Activat
 def test_activations_may_be_given_by_name() -> None:
     quantization = Quantization({"fc": "dynamic", "conv": Activation.STATIC})  # type: ignore[dict-item]
     assert quantization.layers == {"fc": Activation.DYNAMIC, "conv": Activation.STATIC}
-    with pytest.raises(
-        BuildError, match="activation 'on' of fc is not known; expected one of static, dynamic"
-    ):
+    with pytest.raises(BuildError, match="activation 'on' of fc is unknown; expected one of static, dynamic"):
         Quantization({"fc": "on"})  # type: ignore[dict-item]

@@ -88,7 +88,7 @@ def broken(document: dict[str, Any], keys: list[str], value: Any) -> str:
         (["format"], True, "format: got True"),
         (["model"], None, "model: is missing"),
         (["model"], [], "model: is list; expected an object"),
-        (["more"], 1, "more: is not known; expected one of format"),
+        (["more"], 1, "more: is unknown; expected one of format"),
         (["layers", "conv"], "both", "layers.conv: got 'both'; expected one of static, dynamic"),
         (["layers", "conv"], 1, "layers.conv: is int; expected a text"),
         (["tensors", "0", "scale"], 0, "tensors.0.scale: got 0; expected a number from 1e-30"),
@@ -102,7 +102,7 @@ def broken(document: dict[str, Any], keys: list[str], value: Any) -> str:
             "tensors.0.zero_point: got 256; expected a whole number from 0 to 255",
         ),
         (["tensors", "0", "zero_point"], 1.0, "tensors.0.zero_point"),
-        (["tensors", "0", "zero"], 1, "tensors.0.zero: is not known"),
+        (["tensors", "0", "zero"], 1, "tensors.0.zero: is unknown"),
         (["tensors", "0"], 3, "tensors.0: is int"),
         (["calibration", "examples"], 0, "calibration.examples"),
         (["calibration", "data"], "x" * 2000, "data: has 2,000 characters; expected at most 1,024"),
@@ -210,7 +210,7 @@ def test_figures_are_read_as_they_were_written(files: tuple[Path, Path]) -> None
         (("layers", "conv", "alone"), None, r"figures\.layers\.conv\.alone: is NoneType; expected an object"),
         (("runs", "int8_us"), -1, r"figures\.runs\.int8_us: got -1; expected a number from 0"),
         (("runs", "processor"), 7, r"figures\.runs\.processor: is int; expected a text"),
-        (("layers", "conv", "fast"), 1, r"figures\.layers\.conv\.fast: is not known"),
+        (("layers", "conv", "fast"), 1, r"figures\.layers\.conv\.fast: is unknown"),
     ],
 )
 def test_figures_that_are_none_are_refused(

@@ -11,7 +11,7 @@ from httpx import AsyncClient
 
 from engine import Array, RunResult, RuntimeGraph
 from engine.run.run import StopCheck
-from service.api import inference as route
+from service.api import infer as route
 from service.scheduling import scheduler
 from service.scheduling.policy import SchedulingPolicy
 from service.services import services_of

@@ -10,9 +10,9 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from starlette.types import Message
 
-from service.api.inference import ResponseResponse
+from service.api.infer import ModelResponse
+from service.codec.response import EncodedResponse
 from service.infer.exchange import InferExchange
-from service.scheduling.response import EncodedResponse
 from service.services import services_of
 from service.v2.exchange import V2Exchange
 from tests.service.scheduling.stubs import until
@@ -40,7 +40,7 @@ def broken(*_: object, **__: object) -> Any:
         "service.infer.exchange.encode",
         "service.infer.exchange.InferExchange.call",
         "service.infer.exchange.negotiate",
-        "service.api.inference.ResponseResponse",
+        "service.api.infer.ModelResponse",
     ],
 )
 async def test_fault_is_logged_and_answered_without_its_cause(
@@ -106,7 +106,7 @@ async def test_pieces_of_a_small_body_are_sent_as_one(size: int, count: int) -> 
         sent.append(message)
 
     array = np.arange(size - 3, dtype=np.uint8)
-    response = ResponseResponse(EncodedResponse((b"{ }", memoryview(array.tobytes())), "a/b", {"X-Y": "z"}))
+    response = ModelResponse(EncodedResponse((b"{ }", memoryview(array.tobytes())), "a/b", {"X-Y": "z"}))
     await response({"type": "http"}, receive, send)
     start, *bodies = sent
     assert sorted(start["headers"]) == [

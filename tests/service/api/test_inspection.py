@@ -42,6 +42,7 @@ async def test_an_operator_is_shown_with_its_weights(digits: tuple[AsyncClient, 
     assert weight.mean == pytest.approx(float(np.mean(values, dtype=np.float64)))
     assert weight.histogram is not None
     assert sum(weight.histogram.counts) == weight.elements == weight.counted == values.size
+    assert np.array_equal(np.array(weight.filters), values[:64, 0])
     assert [operand.name for operand in shown.inputs] == [operand.name for operand in operator.inputs]
     assert shown.outputs[0].shape == [None, 16, 28, 28] or shown.outputs[0].shape == [1, 16, 28, 28]
     again = await client.get(

@@ -4,17 +4,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
+from PIL import Image
 
 from service.config.settings import Settings
 from service.services import services_of
 from tests.cases import check_each
 from tests.service.api.responses import check_error, values
 from tests.service.api.test_infer_queue import Gate, number
+from tests.service.codec.payloads import encoded
 from tests.service.conftest import client_of, running
-from tests.service.models import DIGIT, DIGIT_CONFIG, VECTOR, add_model
+from tests.service.models import DIGIT, DIGIT_CONFIG, VECTOR, add_model, add_pipeline
 from tests.service.scheduling.stubs import expire
 
 pytestmark = pytest.mark.anyio
@@ -35,10 +38,39 @@ model = "double"
 tensors = {pnnx_input_0 = "a/pnnx_output_0"}
 """
 
-
-def add_pipeline(root: Path, name: str, config: str) -> None:
-    (root / name).mkdir(parents=True)
-    (root / name / "model.toml").write_text(config)
+BRIGHTEST = """
+pnnx.Input            pnnx_input_0  0 1 0 #0=(?,1,8,8)f32
+F.adaptive_avg_pool2d pool          1 1 0 1 output_size=(2,1) $input=0 #0=(?,1,8,8)f32 #1=(?,1,2,1)f32
+torch.flatten         flat          1 1 1 2 start_dim=1 end_dim=-1 $input=1 #1=(?,1,2,1)f32 #2=(?,2)f32
+pnnx.Output           pnnx_output_0 1 0 2 #2=(?,2)f32
+"""
+"""How bright the upper and the lower half of a picture are."""
+SAME = """
+pnnx.Input  pnnx_input_0  0 1 0 #0=(1,1,60,60)f32
+F.relu      same          1 1 0 1 $input=0 #0=(1,1,60,60)f32 #1=(1,1,60,60)f32
+pnnx.Output pnnx_output_0 1 0 1 #1=(1,1,60,60)f32
+"""
+HALVES = """
+task = "classification"
+labels = {labels}
+image = {{colour = "gray"}}
+classification = {{softmax = false}}
+"""
+FIND = 'task = "text-detection"\nimage = {colour = "gray"}\ntext-detection = {expand = 0}\n'
+READ = """
+[[pipeline.steps]]
+name = "find"
+model = "lines"
+[[pipeline.steps]]
+name = "turn"
+model = "{turn}"
+crops = "find"
+[[pipeline.steps]]
+name = "read"
+model = "halves"
+crops = "find"
+upright = "turn"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +80,10 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     add_model(root, "double", DOUBLE)
     add_model(root, "digit", DIGIT, DIGIT_CONFIG)
     add_pipeline(root, "row", ROW)
+    add_model(root, "lines", SAME, FIND)
+    add_model(root, "halves", BRIGHTEST, HALVES.format(labels='["upper", "lower"]'))
+    add_model(root, "turned", BRIGHTEST, HALVES.format(labels='["0", "180"]'))
+    add_pipeline(root, "reader", 'task = "pipeline"\n' + READ.format(turn="turned"))
     return Settings(models=root, workers=1, queue_size=4, timeout=20, model_control="explicit", warm_up=False)
 
 
@@ -70,6 +106,21 @@ async def test_a_step_takes_tensors_of_an_earlier_one(client: AsyncClient) -> No
     assert [[0, 4, 6], [8, 0, 12]] in shown.values()
     names = [layer["name"] for layer in response.json()["trace"]["layers"]]
     assert [name for name in names if "pnnx" not in name] == ["a/relu", "b/twice"]
+
+
+async def test_crops_that_are_upside_down_are_turned_before_they_are_read(client: AsyncClient) -> None:
+    levels = np.zeros((60, 60), np.uint8)
+    levels[5:15, 5:55], levels[15:25, 5:55] = 255, 100  # its upper half is bright
+    levels[35:45, 5:55], levels[45:55, 5:55] = 100, 255
+    content, headers = encoded(Image.fromarray(levels)), {"content-type": "image/png"}
+    response = await client.post("/infer?model=reader", content=content, headers=headers)
+    assert response.status_code == 200, response.text
+    lines = response.json()["predictions"][0]
+    assert [line["text"] for line in lines] == ["upper", "upper"]
+    assert [line["corners"][0] for line in lines] == [[5.5, 5.5], [5.5, 35.5]]
+    assert all(line["probability"] > 0.9 for line in lines)
+    names = [layer["name"] for layer in response.json()["trace"]["layers"]]
+    assert {name.partition("/")[0] for name in names} == {"find", "turn", "read"}
 
 
 async def test_errors_name_the_step(client: AsyncClient) -> None:
@@ -129,6 +180,16 @@ async def test_faulty_files_say_what_is_expected(client: AsyncClient, settings: 
             "an earlier step: a",
         ),
         ("boxes", step + '[[pipeline.steps]]\nname = "b"\nmodel = "digit"\ncrops = "a"\n', "gives no boxes"),
+        (
+            "turns",
+            READ.format(turn="halves"),
+            "0, 90, 180, 270",
+        ),
+        (
+            "reads",
+            READ.format(turn="turned").replace('name = "turn"', 'name = "other"'),
+            "an earlier step: find, other",
+        ),
         ("twice", step + step, "a name of its own"),
         ("empty", "[pipeline]\nsteps = []\n", "steps"),
         (

@@ -24,7 +24,7 @@ async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Asyn
     (samples / "a.json").write_bytes(b"[1]")
     (samples / "notes.md").write_text("no sample")
     (samples / "folder.png").mkdir()
-    (samples / os.fsdecode(b"\xff.png")).write_bytes(b"its name is no UTF-8")
+    (samples / os.fsdecode(b"\xff.png")).write_bytes(b"its name is not UTF-8")
     (samples / "link.png").symlink_to(folder / "secret.png")
     shared = add_versions(root, "versions", {"1": VECTOR, "2": VECTOR}) / "samples"
     shared.mkdir()

@@ -216,3 +216,16 @@ def test_import_is_light() -> None:
 def test_errors_have_one_root() -> None:
     for error in (ResponseError, BusyError, ConnectionFailedError, DeadlineError):
         assert issubclass(error, ClientError)
+
+
+def test_a_prediction_is_explained(client: Client, picture: Path) -> None:
+    found = client.explain(picture.read_bytes(), model="digit", target="p7")
+    assert (found.method, found.target["label"]) == ("occlusion", "p7")
+    assert found.heatmap is not None
+    assert found.heatmap.max() > 0
+    assert Image.open(io.BytesIO(found.overlay or b"")).size == (10, 1)
+    assert client.explain(picture, model="digit", method="occlusion", place=1).target["label"] != "p7"
+    with pytest.raises(TypeError, match="model: is missing"):
+        client.explain(picture)
+    with pytest.raises(InvalidInputError, match="takes no texts"):
+        client.explain("a text", model="digit")

@@ -159,7 +159,7 @@ def test_other_formats_are_refused_however_they_are_sent(kind: str) -> None:
             lambda: decode(sent, content_type, ONE_IMAGE, GRAY, LIMITS),  # noqa: B023
             415,
             "unsupported_image_format",
-            f"is {kind}, which is not taken; expected PNG, JPEG, WEBP, BMP",
+            f"is {kind}, which is not supported; expected PNG, JPEG, WEBP, BMP",
         )
         assert error.details == {"format": kind, "accepted": ["PNG", "JPEG", "WEBP", "BMP"]}
 

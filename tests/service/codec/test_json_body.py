@@ -299,7 +299,7 @@ def test_does_not_fit_the_model(body: object, ports: tuple[()], code: str) -> No
     ],
 )
 def test_too_many_elements(entry: object) -> None:
-    refused(lambda: decode_json({"inputs": [entry]}), 413, "tensor_too_large", "at most 20000")
+    refused(lambda: decode_json({"inputs": [entry]}), 413, "tensor_too_large", "maximum is 20000")
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_shape_option_counts_for_other_shapes(model: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("text", ["1,x", "1;3", "-1,3", "1,,3", "?,3", "1.5"])
 def test_text_that_is_no_shape(model: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     assert main([str(model), f"--shape={text}"]) == 2
-    assert f"kuiper: {text!r}: is no shape; expected" in capsys.readouterr().err
+    assert f"kuiper: {text!r}: is not a shape; expected" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "much"])
@@ -98,7 +98,7 @@ def test_unsupported_operators_are_named(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_broken_model_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "no.param")]) == 1
-    assert "no.param: is no model" in capsys.readouterr().err
+    assert "no.param: is not a model" in capsys.readouterr().err
     assert main([str(tmp_path)]) == 1
     assert f"{tmp_path}: expected one .param and one .bin file, found none" in capsys.readouterr().err
 
@@ -153,13 +153,16 @@ def test_archives_that_are_none_are_named(
     broken = tmp_path / "broken.npz"
     broken.write_bytes(content)
     assert main([str(model), "--against", str(broken), str(broken)]) == 1
-    assert capsys.readouterr().err.rstrip().endswith("; expected an .npz of arrays")
+    assert capsys.readouterr().err.rstrip().endswith("; expected an .npy or .npz")
 
 
-def test_single_array_is_no_archive(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_array_needs_no_archive(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "x.npy", X)
-    assert main([str(model), "--against", str(tmp_path / "x.npy"), "unused"]) == 1
-    assert "x.npy: holds one array; expected an .npz of several" in capsys.readouterr().err
+    np.save(tmp_path / "y.npy", X)
+    assert main([str(model), "--against", str(tmp_path / "x.npy"), str(tmp_path / "y.npy")]) == 1
+    assert "differs" in capsys.readouterr().out
+    np.save(tmp_path / "y.npy", X * W + 1)
+    assert main([str(model), "--against", str(tmp_path / "x.npy"), str(tmp_path / "y.npy")]) == 0
 
 
 def test_peak_counts_what_is_alive(tmp_path: Path) -> None:

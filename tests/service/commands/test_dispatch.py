@@ -163,4 +163,4 @@ def test_models_are_found_by_name(
     monkeypatch.setenv("KUIPER_MODELS", str(tmp_path))
     assert run_command([command, "m"]) == 0
     assert run_command([command, "n"]) == 1
-    assert "kuiper: n: is no model" in capsys.readouterr().err
+    assert "kuiper: n: is not a model" in capsys.readouterr().err

@@ -67,7 +67,7 @@ def test_what_goes_wrong_is_one_line(
 
 def test_a_shape_that_is_none_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["export", "net.pt", "--input", "1,x"]) == 2
-    assert "'x' is no size" in capsys.readouterr().err
+    assert "'x' is not a size" in capsys.readouterr().err
 
 
 _SCRIPT = """

@@ -46,9 +46,9 @@ def test_a_number_that_json_does_not_know_is_null(capsys: pytest.CaptureFixture[
     ("values", "problem"),
     [
         (["1"], "1 values are given; expected 2"),
-        (["1", "x"], "value 'x': is no number"),
-        (["1", '"x"'], "value '\"x\"': holds something else than numbers"),
-        (["1", "[[1], 2]"], "value '[[1], 2]': is no number"),
+        (["1", "x"], "value 'x': is not a number"),
+        (["1", '"x"'], "value '\"x\"': holds values other than numbers"),
+        (["1", "[[1], 2]"], "value '[[1], 2]': is not a number"),
     ],
 )
 def test_values_that_do_not_fit_are_told(

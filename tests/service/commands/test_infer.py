@@ -103,7 +103,7 @@ def test_arrays_of_a_raw_model_are_told_by_shape(tmp_path: Path, capsys: pytest.
     ("arguments", "code", "problem"),
     [
         (["MODEL", "none.png"], 1, "none.png: there is no such file"),
-        (["none", "SAMPLE"], 1, "none: is no model"),
+        (["none", "SAMPLE"], 1, "none: is not a model"),
         (["MODEL"], 2, "missing argument"),
         (["MODEL", "SAMPLE", "--format", "xml"], 2, "xml"),
     ],

@@ -90,8 +90,8 @@ def test_arrays_are_converted_as_a_server_does(
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        (["none"], 1, "none: is no model; expected its folder"),
-        (["PAIR", "--shape", "2,x"], 2, "'2,x': is no shape"),
+        (["none"], 1, "none: is not a model; expected its folder"),
+        (["PAIR", "--shape", "2,x"], 2, "'2,x': is not a shape"),
         (["PAIR", "--shape", "2"], 1, "1 shapes; expected one for each of 2 inputs"),
         (["PAIR", "FILE", "--shape", "2"], 2, "has shapes of its own"),
         (["PAIR", "FILE"], 1, "no array for input b"),
@@ -127,3 +127,27 @@ def test_mistakes_are_told_in_a_line(
     printed = capsys.readouterr()
     assert problem in printed.err
     assert "Traceback" not in printed.err
+
+
+def test_why_shows_the_candidates_of_each_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["trace", str(DIGITS), str(SEVEN), "--runs", "1", "--why"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["layer", "type", "candidate", "estimated", "ms", "measured", "ms"]
+    assert any(line.startswith("stem.conv") for line in lines)
+    assert "layers with candidates in a run of" in lines[-1]
+    chosen = [line for line in lines if " chosen " in line]
+    assert len(chosen) == int(lines[-1].split()[0]) > 5
+
+
+def test_why_of_one_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["trace", str(DIGITS), str(SEVEN), "--runs", "1", "--why", "--json", "--layer"]
+    assert run_command([*command, "block1.conv1"]) == 0
+    (layer,) = json.loads(capsys.readouterr().out)
+    assert (layer["name"], layer["type"]) == ("block1.conv1", "nn.Conv2d")
+    assert layer["measured_ms"] > 0
+    times = [each["estimated_ms"] for each in layer["candidates"]]
+    assert times == sorted(times)
+    assert [each["chosen"] for each in layer["candidates"]] == [True, *[False] * (len(times) - 1)]
+    assert {"direct", "winograd 2x2", "winograd 4x4"} <= {each["name"] for each in layer["candidates"]}
+    assert run_command([*command, "none"]) == 1
+    assert "--layer none: it has no candidate kernels" in capsys.readouterr().err

@@ -210,5 +210,5 @@ def test_device_and_file_without_end_are_refused(tmp_path: Path) -> None:
     (tmp_path / "model.toml").unlink()
     with (tmp_path / "model.toml").open("wb") as file:
         file.truncate(1 << 34)
-    with pytest.raises(ModelConfigError, match=f"it has {1 << 34} bytes; at most"):
+    with pytest.raises(ModelConfigError, match=f"it has {1 << 34} bytes; the maximum is"):
         load_model_config(tmp_path)

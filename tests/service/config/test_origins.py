@@ -17,11 +17,11 @@ def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     "host", ["https://a.example", "a.example:8000", "a.example/", "", "a b", "*.a.example"]
 )
 def test_hosts_have_neither_scheme_nor_port(host: str) -> None:
-    with pytest.raises(SettingsError, match="allowed_hosts: .* is no host such as models.example.org"):
+    with pytest.raises(SettingsError, match="allowed_hosts: .* is not a host such as models.example.org"):
         load_settings({"allowed_hosts": f"localhost,{host}"})
 
 
 @pytest.mark.parametrize("origin", ["a.example", "https://a.example/", "https://a.example/x"])
 def test_origins_have_a_scheme_and_no_path(origin: str) -> None:
-    with pytest.raises(SettingsError, match="cors_origins: .* is no origin such as"):
+    with pytest.raises(SettingsError, match="cors_origins: .* is not an origin such as"):
         load_settings({"cors_origins": origin})

@@ -119,8 +119,8 @@ def test_anything_else_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("parameters", "told"),
     [
-        ({"file:1/model.bin": "AAAA"}, "file:1/model.bin: files are not taken from requests"),
-        ({"other": 1}, "other: is not known; expected config"),
+        ({"file:1/model.bin": "AAAA"}, "file:1/model.bin: files cannot come with a request"),
+        ({"other": 1}, "other: is unknown; expected config"),
         ({"config": {}}, "config: is {}; expected a JSON object, as text"),
         ({"config": "{"}, "config: is no JSON: "),
         ({"config": "[" * 100_000}, "config: is no JSON: "),

@@ -25,5 +25,5 @@ def test_a_tokenizer_that_is_larger_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(text_config, "_MOST_BYTES", 100)
     (tmp_path / "model.toml").write_text(CONFIG)
     (tmp_path / "tokenizer.json").write_text(" " * 101)
-    with pytest.raises(ModelConfigError, match=r"it has 101 bytes; at most 100 are read"):
+    with pytest.raises(ModelConfigError, match=r"it has 101 bytes; the maximum is 100"):
         load_model_config(tmp_path)

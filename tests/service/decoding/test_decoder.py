@@ -353,9 +353,9 @@ def test_messages_that_are_too_large_or_end_early_are_not_read() -> None:
     for size in range(len(whole)):
         with pytest.raises((EOFError, ValueError)):
             read_frame(BytesIO(whole[:size]), 4)
-    with pytest.raises(ValueError, match="at most"):
+    with pytest.raises(ValueError, match="maxima are"):
         read_frame(BytesIO(whole), 3)
-    with pytest.raises(ValueError, match="at most"):
+    with pytest.raises(ValueError, match="maxima are"):
         read_frame(BytesIO((MAX_OBJECT + 1).to_bytes(4, "little") + bytes(8)), 4)
     with pytest.raises(ValueError, match="no object"):
         read_frame(BytesIO(b"\x02\0\0\0" + bytes(8) + b"[]"), 4)

@@ -2,13 +2,13 @@
 
 import os
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from engine import RuntimeGraph
+from engine import Array, RuntimeGraph
 from engine.model.model_folder import find_files
 from service.export import ExportError, export
 from service.export.opening import open_source, source_name
@@ -173,7 +173,7 @@ def test_a_batch_that_cannot_be_open_is_named(prepare: Prepare) -> None:
         ({"task": "guessing"}, "there is no task 'guessing'; expected"),
         ({"labels": "/nowhere.txt"}, "--labels /nowhere.txt cannot be read"),
         ({"tokenizer": "/nowhere.json"}, "there is no file /nowhere.json"),
-        ({"inputs": ["1,x"]}, "'x' is no size"),
+        ({"inputs": ["1,x"]}, "'x' is not a size"),
     ],
 )
 def test_wishes_are_checked_first(prepare: Prepare, wish: dict[str, object], problem: str) -> None:
@@ -194,6 +194,26 @@ def test_a_default_that_cannot_be_dynamic_becomes_fixed_and_is_noted(prepare: Pr
     assert report.notes[0].startswith(
         "its inputs are (1,4)f32: with more dynamic dimensions, size 0 cannot be open: the model does not run on (2, 4)"
     )
+
+
+class AnyWidthSource(LinearSource):
+    """A linear layer that looks at four features of any number of them."""
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        return super().run([np.resize(arrays[0], (len(arrays[0]), 4))])
+
+
+def test_a_fixed_size_is_exported_with_a_dynamic_batch_where_nothing_else_helps(prepare: Prepare) -> None:
+    script = """
+        (files / 'tried').open('a').write(sys.argv[-1] + ' ')
+        write() if '2=[2,4]' in sys.argv[-1] else sys.exit(3)
+    """
+    models = prepare(script, source=AnyWidthSource())
+    report = export("net.pt", models / "net", inputs=["1,4"])
+    tried = (models.parent / "tools" / "tried").read_text().split()
+    assert [one.partition("=")[0] for one in tried] == ["inputshape", "inputshape2", "inputshape2"]
+    assert [agreement.shapes for agreement in report.agreements] == [((1, 4),), ((1, 4),)]
+    assert report.notes[0].startswith("exported with dynamic sizes, which were fixed afterwards")
 
 
 def test_the_first_of_several_problems_is_told(prepare: Prepare) -> None:
@@ -218,7 +238,7 @@ def test_an_export_that_took_too_long_is_not_tried_again(prepare: Prepare, tmp_p
             "tests",
             "tests is a folder without config.json; expected a .pt2 or TorchScript file, an ONNX file, ",
         ),
-        ("nothing", "nothing is no file; expected a .pt2 or TorchScript file"),
+        ("nothing", "nothing is not a file; expected a .pt2 or TorchScript file"),
         (__file__, "says not which model; add its class or function, as test_conversion.py:Class"),
         ("nothing.pt2", "there is no file nothing.pt2"),
     ],

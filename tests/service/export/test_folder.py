@@ -85,5 +85,5 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["my net", "m\u00f6del", "net@2"])
 def test_a_name_that_servers_refuse_is_refused_here(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ExportError, match=r"no name of a model: expected letters.*--name"):
+    with pytest.raises(ExportError, match=r"not a model name: expected letters.*--name"):
         check_place(tmp_path / name, force=False)

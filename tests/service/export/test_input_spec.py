@@ -24,7 +24,7 @@ def test_shapes_are_read(text: str, spec: InputSpec) -> None:
 
 @pytest.mark.parametrize("text", ["1,0,3", "1,-1", "1,,3", "a", "1;3", "?3", "1.5"])
 def test_what_is_no_shape_is_told(text: str) -> None:
-    with pytest.raises(ExportError, match="is no size; expected sizes with commas between"):
+    with pytest.raises(ExportError, match="is not a size; expected sizes with commas between"):
         parse_input(text)
 
 

@@ -66,7 +66,7 @@ def test_the_last_size_that_is_none_of_the_input_follows_from_the_others(tmp_pat
             "F.pad p 1 1 0 1 pad=(0,{w})\n",
             r"F.pad p depends on the open sizes in",
         ),
-        ("F.relu a 1 1 0 1\n", "F.relu a 1 1 0 1 inplace=True\n", "is written otherwise for other sizes"),
+        ("F.relu a 1 1 0 1\n", "F.relu a 1 1 0 1 inplace=True\n", "is written differently for other sizes"),
         ("F.relu a 1 1 0 1\n", "F.gelu a 1 1 0 1\n", "depends on the open sizes"),
     ],
 )

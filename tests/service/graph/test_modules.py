@@ -52,6 +52,18 @@ def test_functions_belong_where_the_last_result_that_they_take_was_made() -> Non
     ]
 
 
+def test_layers_that_the_exporter_renamed_belong_to_their_neighbours() -> None:
+    operators = [
+        *(("in", "pnnx.Input"), ("convbn2d_0", "nn.Conv2d"), ("stem.2", "nn.ReLU"), ("pool", "nn.MaxPool2d")),
+        *(("convbn2d_1", "nn.Conv2d"), ("convbn2d_2", "nn.Conv2d"), ("body.0.2", "nn.ReLU")),
+        *(("pnnx_unique_0", "nn.Conv2d"), ("pnnx_expr_0", "pnnx.Expression"), ("body.1.relu", "nn.ReLU")),
+        *(("own", "nn.Conv2d"), ("out", "pnnx.Output")),
+    ]
+    assert modules_of(chain(operators)) == [
+        *("", "stem", "stem", "", "body.0", "body.0", "body.0", "body.0", "body.0", "body.1", "", "")
+    ]
+
+
 def test_modules_count_what_is_in_the_modules_in_them() -> None:
     assert operator_counts(modules_of(chain(BLOCKS))) == {
         "layer1": 4,

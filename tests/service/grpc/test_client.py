@@ -272,6 +272,16 @@ def test_images_come_as_bytes(client: Any, http: Any, shape: tuple[int, ...]) ->
     assert (found.argmax(axis=1) == 7).all()
 
 
+def test_steps_of_a_pipeline_take_the_images(client: Any, http: Any) -> None:
+    name = http.get_model_metadata("two_looks")["inputs"][0]["name"]
+    expected = http.infer("digits", [calls.tensor("0", IMAGES)]).as_numpy("31")
+    response = client.infer("two_looks", [tensor(name, IMAGES)])
+    found = [response.as_numpy(output.name) for output in response.get_response().outputs]
+    assert len(found) == 2
+    for one in found:
+        same(one, expected)
+
+
 def test_images_come_as_bytes_contents(raw: RawClient, http: Any) -> None:
     entry = service_pb2.ModelInferRequest.InferInputTensor(name="0", datatype="BYTES", shape=[2])
     entry.contents.bytes_contents.extend(IMAGES.tolist())

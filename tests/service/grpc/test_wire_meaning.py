@@ -1,23 +1,19 @@
 """What is read without a parser of messages is what the parser of protobuf reads, whatever a message looks like."""
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.config.settings import Settings
 from service.errors import ServiceError
-from service.grpc.contents import raw_contents
 from service.grpc.infer_message import InferMessage, split
-from service.grpc.infer_request import form_of
+from service.grpc.infer_request import Head, raw_contents, read_head
 from service.grpc.messages import ModelInferRequest
 from service.grpc.wire import BYTES, FIXED32, FIXED64, VARINT, varint
-from service.repository.loaded_model import LoadedModel
-from service.v2.request import InferRequest, InputTensor
+from service.v2.request import InputTensor
 
-LIMITS = Settings().limits
 FIELDS = {
     "BOOL": ("bool_contents", np.bool_),
     "INT8": ("int_contents", np.int8),
@@ -36,13 +32,9 @@ FIELDS = {
 NUMBERS = {name: number for number, name in enumerate(dict.fromkeys(name for name, _ in FIELDS.values()), 1)}
 
 
-class _Model:
-    """Stands for a model: nothing of it is looked at but which one it is."""
-
-
-def read(data: bytes) -> tuple[InferMessage, InferRequest]:
+def read(data: bytes) -> tuple[InferMessage, Head]:
     message = split(data)
-    return message, form_of(cast(LoadedModel, _Model()), message).request
+    return message, read_head(message)
 
 
 def long_varint(value: int, more: int) -> bytes:
@@ -135,10 +127,10 @@ def elements_of(entry: Any, tensor: InputTensor) -> bytes:
 @given(messages)
 def test_what_is_accepted_means_what_protobuf_reads(data: bytes) -> None:
     try:
-        message, request = read(data)
+        message, (request, contents) = read(data)
         elements = [
-            raw_contents(tensor, contents or memoryview(b""), LIMITS)
-            for tensor, contents in zip(request.inputs, message.contents, strict=True)
+            raw_contents(tensor, own)
+            for tensor, own in zip(request.inputs, contents, strict=True)
             if not message.raw
         ]
         expected = ModelInferRequest.FromString(data)

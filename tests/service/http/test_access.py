@@ -141,7 +141,8 @@ async def test_every_route_that_changes_something_is_an_admin_call(keyed: FastAP
         for path in writing
         if path == "/infer"
         or re.search(
-            r"/infer$|^/v2/repository/index$|:predict$|^/v1/embeddings$|^/compare$|^/expression$", path
+            r"/infer$|^/v2/repository/index$|:(predict|explain)$|^/v1/embeddings$|^/compare$|^/expression$",
+            path,
         )
     }
     assert {path for path in writing if not is_admin_call("POST", path)} == harmless

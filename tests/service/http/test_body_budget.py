@@ -6,8 +6,8 @@ from starlette.types import Message
 from service.context import RequestContext
 from service.errors import ServiceError
 from service.http import body_budget
+from service.http.body import BodyChannel
 from service.http.body_budget import BodyBudget, Reservation
-from service.http.body_channel import BodyChannel
 
 pytestmark = pytest.mark.anyio
 

@@ -4,9 +4,9 @@ import pytest
 from starlette.types import Message
 
 from service.errors import ServiceError
-from service.http import body_channel as module
+from service.http import body as module
+from service.http.body import BodyChannel
 from service.http.body_budget import BodyBudget, Reservation
-from service.http.body_channel import BodyChannel
 
 pytestmark = pytest.mark.anyio
 

@@ -157,5 +157,5 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="api_keys_file: cannot read .*none: No such file"):
         ring(path=tmp_path / "none")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(SettingsError, match="api_keys_file: .*no regular file"):
+    with pytest.raises(SettingsError, match="api_keys_file: .*not a regular file"):
         ring(path=tmp_path / "pipe")

@@ -10,8 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 from service.app import create_app
 from service.config.settings import Settings
 from service.context import open_context
-from service.http.guard import GuardMiddleware
-from service.http.origins import OriginPolicy
+from service.http.guard import GuardMiddleware, OriginPolicy
 from service.lifecycle import Lifecycle
 
 pytestmark = pytest.mark.anyio

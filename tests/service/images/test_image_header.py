@@ -186,7 +186,7 @@ def test_formats_that_are_not_taken() -> None:
     assert caught.value.details == {"format": "WEBP", "accepted": ["PNG", "JPEG"]}
     for kind in ("GIF", "TIFF"):
         message = refused(encoded(NOISE, kind), 415, "unsupported_image_format").message
-        assert message.endswith(f"is {kind}, which is not taken; expected PNG, JPEG, WEBP, BMP")
+        assert message.endswith(f"is {kind}, which is not supported; expected PNG, JPEG, WEBP, BMP")
 
 
 def test_exif_is_in_few_segments() -> None:

@@ -19,7 +19,7 @@ def test_settings_and_deployment_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"wokers": 2}, "wokers: there is no such setting; did you mean workers?"),
+        ({"wokers": 2}, "wokers: unknown setting; did you mean workers?"),
         ({"workers": -1}, "workers: input should be greater than or equal to 0, got -1"),
         ({"port": 8000}, "port: a replica of Ray Serve has no use for it"),
         ({"host": "0.0.0.0"}, "host: it is of use to gRPC only"),
@@ -27,7 +27,7 @@ def test_settings_and_deployment_are_told_apart() -> None:
         ({"drain_seconds": 5}, "graceful_shutdown_timeout_s"),
         ({"api_keys": "secret"}, "KUIPER_API_KEYS"),
         ({"model_control": "explicit"}, "in one of the replicas only"),
-        ({"deployment": {"replicas": 2}}, "deployment.replicas: there is no such argument"),
+        ({"deployment": {"replicas": 2}}, "deployment.replicas: unknown argument"),
         ({"deployment": {"num_replicas": 0}}, "deployment.num_replicas: input should be greater"),
         ({"deployment": 3}, "deployment: input should be a table"),
         ({"deployment": {"autoscaling": {}}}, "deployment.autoscaling.max_replicas: field required"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine import PNNX_COMPUTE, Array, InputError, LayerError, Port, Precision, RuntimeGraph
-from engine.compiler.selection import linear
+from engine.compiler.selection import Selector, linear
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.repository.batching import UNBATCHED, Batching, plan_batching
@@ -235,7 +235,7 @@ def test_rows_are_independent_of_what_rounding_makes_of_batches(
 ) -> None:
     """One row stays in float32 here, and more are rounded to bfloat16: no row depends on others for all that."""
     monkeypatch.setattr(linear, "_of_one_item", lambda node, shape: shape)
-    monkeypatch.setattr(linear, "bf16_time", lambda _, shape: np.inf if shape.size[0] == 1 else 0.0)
+    monkeypatch.setattr(Selector, "rounds", lambda _, efforts: efforts["f32"].multiply_adds > 32 * 64)
     random = np.random.default_rng(0)
     weights = {"fc.weight": random.standard_normal((32, 64)).astype(np.float32)}
     text = ROUNDED.format(line=f"nn.Softmax soft 1 1 y z dim={dim}").strip()

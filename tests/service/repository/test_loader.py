@@ -85,7 +85,7 @@ def test_what_is_wrong_with_the_whole_model_is_told_once(tmp_path: Path) -> None
     problem = 'expected "all", "latest" or a list of version numbers from 1, got 3'
     assert load(tmp_path).unavailable == {"": f"m/model.toml, versions: {problem}"}
     add_model(tmp_path, "a b", VECTOR)
-    assert "'a b' is no name for a model" in load(tmp_path, "a b").reason
+    assert "'a b' is not a model name" in load(tmp_path, "a b").reason
 
 
 def test_override_stands_in_for_the_configuration(tmp_path: Path) -> None:

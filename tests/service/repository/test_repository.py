@@ -45,7 +45,7 @@ def test_only_model_is_called_as_the_settings_say(tmp_path: Path) -> None:
         assert loaded.names == ["cats.v1"]
         assert loaded.find("cats.v1") is loaded.find(None)
     assert refused(loaded, "mnt").code == "model_not_found"
-    with pytest.raises(RepositoryError, match="'a/b' is no name for a model; expected letters"):
+    with pytest.raises(RepositoryError, match="'a/b' is not a model name; expected letters"):
         load_repository(Settings(models=folder, model_name="a/b"))
 
 

@@ -167,7 +167,6 @@ def call_of(
     timeout: float | None = None,
     priority: int = 0,
     client: str = "",
-    is_brief: bool = False,
 ) -> Job[Any]:
     """Return a call that is answered with the first numbers of its rows' outputs."""
 
@@ -185,7 +184,6 @@ def call_of(
         timeout=timeout,
         priority=priority,
         client=client,
-        is_brief=is_brief,
     )
 
 

@@ -9,10 +9,9 @@ from starlette.requests import ClientDisconnect
 
 from engine import StopSignal
 from service.codec import Decoded
-from service.errors import ServiceError
-from service.scheduling import cancellation
+from service.errors import ServiceError, shutting_down
+from service.scheduling import scheduler as scheduler_module
 from service.scheduling.record import CallStatus
-from service.scheduling.refusals import shutting_down
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
     SOON,
@@ -127,7 +126,7 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event loop is too busy to see the deadline: the worker sees it."""
-    monkeypatch.setattr(cancellation, "WATCH_DELAY_SECONDS", SOON)
+    monkeypatch.setattr(scheduler_module, "WATCH_DELAY_SECONDS", SOON)
     decoded = []
 
     def decode() -> Decoded:
@@ -153,7 +152,7 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
 async def test_deadline_that_the_worker_sees_first_is_the_same_error(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, records: Records
 ) -> None:
-    monkeypatch.setattr(cancellation, "WATCH_DELAY_SECONDS", SOON)
+    monkeypatch.setattr(scheduler_module, "WATCH_DELAY_SECONDS", SOON)
     graph.close()
     scheduler = start()
     task = Client(scheduler).ask(call_of(model_of(graph), rows(1)))

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from service.scheduling.batch import Batcher
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
-from service.scheduling.queue import FairShare, ModelQueue, VirtualClock
-from service.scheduling.service_rate import LONGEST_RETRY_AFTER, ServiceRate
+from service.scheduling.queue import LONGEST_RETRY_AFTER, FairShare, ModelQueue, ServiceRate, VirtualClock
 from service.scheduling.trace_setting import TraceSetting
 from tests.service.scheduling.stubs import StubGraph, call_of, model_of, rows
 

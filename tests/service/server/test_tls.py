@@ -135,14 +135,14 @@ def test_sound_files_are_taken(files: Files) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"ssl_keyfile": "key"}, "ssl_keyfile: means nothing without ssl_certfile"),
-        ({"ssl_ca_certs": "authority"}, "ssl_ca_certs: means nothing without ssl_certfile"),
+        ({"ssl_keyfile": "key"}, "ssl_keyfile: requires ssl_certfile"),
+        ({"ssl_ca_certs": "authority"}, "ssl_ca_certs: requires ssl_certfile"),
         ({"ssl_certfile": "none"}, "ssl_certfile: cannot read .*: No such file"),
-        ({"ssl_certfile": "server"}, "ssl_certfile: .* no PEM certificate and private key"),
-        ({"ssl_certfile": "key"}, "ssl_certfile: .* no PEM certificate and private key"),
+        ({"ssl_certfile": "server"}, "ssl_certfile: .* not a PEM certificate and its private key"),
+        ({"ssl_certfile": "key"}, "ssl_certfile: .* not a PEM certificate and its private key"),
         (
             {"ssl_certfile": "server", "ssl_keyfile": "authority"},
-            "ssl_certfile: .* no PEM certificate and private",
+            "ssl_certfile: .* not a PEM certificate and its private",
         ),
         (
             {"ssl_certfile": "server", "ssl_keyfile": "other_key"},

@@ -80,7 +80,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _tree(self, is_asked: Callable[[str], bool]) -> None:
         files = self.server.commits[-1].items()
-        found = [self.server.entry(path, data) for path, data in files if is_asked(path)]
+        folders = sorted({path.rpartition("/")[0] for path, _ in files if is_asked(path)} - {""})
+        found = [{"type": "directory", "path": folder, "oid": "0" * 40, "size": 0} for folder in folders]
+        found += [self.server.entry(path, data) for path, data in files if is_asked(path)]
         self._send(json.dumps(found).encode())
 
     def _send(self, data: bytes, status: int = 200) -> None:

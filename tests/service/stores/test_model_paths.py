@@ -96,7 +96,7 @@ def test_names_that_are_no_files_are_refused(path: str) -> None:
 
 @pytest.mark.parametrize("name", ["..", ".", "a b", "é", "a\0", ""])
 def test_models_have_names_that_fit_a_url(name: str) -> None:
-    with pytest.raises(ModelFilesError, match="is no name for a model"):
+    with pytest.raises(ModelFilesError, match="is not a model name"):
         check_paths(name, marks("model.param"))
 
 

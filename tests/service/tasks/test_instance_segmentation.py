@@ -138,7 +138,7 @@ def test_masks_of_very_many_pixels_are_refused_before_they_are_made() -> None:
     rows[0, 4] = np.linspace(0.9, 0.3, 126)
     arrays = [rows, golden("yolov8/map_0")[:1], np.ones((1, 4, 16, 24), np.float32)]
     picture = [ImageGeometry(9600, 6400, (0.01, 0.01), (0, 0))]
-    with pytest.raises(ServiceError, match="at most 268435456 are made: ask for mask=none") as caught:
+    with pytest.raises(ServiceError, match="the maximum is 268435456: ask for mask=none") as caught:
         task(iou=1.0).predict(arrays, picture, {})
     assert (caught.value.status, caught.value.code) == (413, "response_too_large")
     assert len(task(iou=1.0).predict(arrays, picture, {"mask": "none"})[0]) == 126

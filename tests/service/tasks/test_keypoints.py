@@ -106,7 +106,7 @@ def test_points_and_lines_are_drawn_where_they_are_probable() -> None:
     pixels = np.asarray(drawing._image)
     assert pixels[20, 40].any(), "a line joins the first two points"
     assert not pixels[35, 60].any(), "a point that is not probable has no line"
-    assert not pixels[50, 30].any(), "nor has one that is no number"
+    assert not pixels[50, 30].any(), "nor has one that is not a number"
 
 
 def test_configurations_that_do_not_fit() -> None:

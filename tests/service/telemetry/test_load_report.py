@@ -32,16 +32,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_line_on_a_terminal_changes_in_place_and_goes_when_all_is_loaded(terminal: io.StringIO) -> None:
     report = LoadReport()
-    report.tell(ONE)
+    report.show(ONE)
     logging.getLogger().warning("hello")
-    report.tell(LoadState(2, 2, ()))
+    report.show(LoadState(2, 2, ()))
     logging.getLogger().warning("ready")
     line = "loading 0 of 2 models, compiling digits batch 8"
     assert terminal.getvalue() == f"{CLEAR}{line}{CLEAR}hello\n{line}{CLEAR}ready\n"
 
 
 def test_line_is_never_wider_than_a_terminal(terminal: io.StringIO) -> None:
-    LoadReport().tell(LoadState(0, 2, ("x" * 500,)))
+    LoadReport().show(LoadState(0, 2, ("x" * 500,)))
     assert len(terminal.getvalue()) < 80 + len(CLEAR)
 
 
@@ -52,7 +52,7 @@ def test_terminal_that_was_closed_is_no_failure(
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(terminal, "write", fail)
-    LoadReport().tell(ONE)
+    LoadReport().show(ONE)
 
 
 def test_log_gets_a_line_a_second(caplog: pytest.LogCaptureFixture, clock: list[float]) -> None:
@@ -67,7 +67,7 @@ def test_log_gets_a_line_a_second(caplog: pytest.LogCaptureFixture, clock: list[
         for seconds, loaded in ((0.5, 0), (0.5, 0), (0.9, 1), (0.1, 1), (5.0, 2)):
             clock[0] += seconds
             with log_fields(model="one"):
-                report.tell(LoadState(loaded, 2, ()))
+                report.show(LoadState(loaded, 2, ()))
     told = [(record.getMessage(), getattr(record, FIELDS)) for record in caplog.records]
     assert told == [
         ("loading models", {"progress": "0 of 2 models"}),
@@ -84,6 +84,6 @@ def test_log_gets_what_is_told_again_and_again_once_a_minute(
         for _ in range(65):
             for step in ("the store is gone", "the store is gone; listing models"):
                 clock[0] += 1
-                report.tell(LoadState(0, None, (step,)))
+                report.show(LoadState(0, None, (step,)))
     told = [getattr(record, FIELDS)["progress"] for record in caplog.records]
     assert told == ["the store is gone", "the store is gone; listing models"] * 3

@@ -157,7 +157,7 @@ async def test_runs_that_keep_operands_have_no_shadow(serve: Serve) -> None:
     [
         (RANDOM, "", "version 4 draws random numbers in torch.randn_like noise"),
         (scaled(2.0).replace("(?,3)", "(?,4)"), "", "the inputs of versions 1 and 4 differ"),
-        (DIGIT, DIGIT_CONFIG, "prepare inputs otherwise: [image] differs"),
+        (DIGIT, DIGIT_CONFIG, "prepare inputs differently: [image] differs"),
     ],
 )
 async def test_what_cannot_be_compared_is_said_in_words(

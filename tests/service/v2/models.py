@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.service.models import add_model, add_models
+from tests.service.models import add_model, add_models, add_pipeline
 from tests.service.server.blocking import BLOCKING, FAULT
 from tests.service.server.process import ROOT
 
@@ -35,6 +35,17 @@ pnnx.Expression triple        1 1 in out expr=mul(@0,3) #in=(?,2)f32 #out=(?,2)f
 pnnx.Output     pnnx_output_0 1 0 out #out=(?,2)f32
 """
 
+TWO_LOOKS = """
+task = "pipeline"
+[[pipeline.steps]]
+name = "first"
+model = "digits"
+[[pipeline.steps]]
+name = "again"
+model = "digits"
+"""
+"""Each step takes the request's picture."""
+
 
 def add_v2_models(root: Path) -> Path:
     """Write the models to `root`; returns it."""
@@ -51,4 +62,5 @@ def add_v2_models(root: Path) -> Path:
     add_model(root / "versioned", "3", TRIPLED)
     (root / "versioned" / "model.toml").write_text('versions = "all"\n')
     (root / "digits").symlink_to(ROOT / "models/digits")
+    add_pipeline(root, "two_looks", TWO_LOOKS)
     return root

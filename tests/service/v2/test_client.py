@@ -274,6 +274,24 @@ def test_images_come_as_bytes(client: Any, shape: tuple[int, ...]) -> None:
     assert (found.argmax(axis=1) == 7).all()
 
 
+@pytest.mark.parametrize("binary", [True, False])
+def test_steps_of_a_pipeline_take_the_images(client: Any, binary: bool) -> None:
+    (port,) = client.get_model_metadata("two_looks")["inputs"]
+    assert port["parameters"]["image"]["datatype"] == "BYTES"
+    picture = SAMPLE.read_bytes() if binary else base64.b64encode(SAMPLE.read_bytes())
+    image = tensor(port["name"], np.array([picture], object), binary=binary)
+    expected = client.infer("digits", [tensor("0", np.array([SAMPLE.read_bytes()], object))]).as_numpy("31")
+    for _ in range(2):  # the second one's description is known
+        response = client.infer("two_looks", [image])
+        found = [response.as_numpy(one["name"]) for one in response.get_response()["outputs"]]
+        assert len(found) == 2
+        assert all(np.array_equal(one, expected) for one in found)
+    numbers = tensor(port["name"], np.zeros((1, 1, 28, 28), np.float32))
+    status, text = refusal(client, "two_looks", [numbers])
+    assert status == "400"
+    assert "takes a picture" in text
+
+
 def test_images_come_as_base64(client: Any) -> None:
     images = np.array([base64.b64encode(SAMPLE.read_bytes())], object)
     found = client.infer("digits", [tensor("0", images, binary=False)], outputs=[output("31", False)])

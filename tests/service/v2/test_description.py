@@ -7,18 +7,17 @@ import numpy as np
 import orjson
 import pytest
 
-from engine import PNNX_COMPUTE, Array, graph, registry, widen
-from engine.compiler.memory.memory_guard import CompilationLock
+from engine import PNNX_COMPUTE, Array, widen
+from service.codec.response import EncodedResponse
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
 from service.scheduling.job import RunOutcome
 from service.scheduling.record import Timestamps
-from service.scheduling.response import EncodedResponse
 from service.v2 import exchange as exchange_module
 from service.v2.binary import padding_of
-from service.v2.compression import GZIP, IDENTITY, compress
+from service.v2.compression import IDENTITY
 from service.v2.datatypes import WIRE_SIZES
 from service.v2.description import describe
 from service.v2.exchange import V2Exchange
@@ -70,27 +69,6 @@ def respond(
     made = V2Exchange(model, bytes(padding) + text + data, IDENTITY, len(text), IDENTITY, Limits(), padding)
     made.scheduling()
     return made.encode(RunOutcome(model.graph.run(made.decode().inputs), Timestamps(), 1))
-
-
-def is_brief(
-    model: LoadedModel,
-    document: Mapping[str, object],
-    data: bytes,
-    run_ns: int = 1,
-    sent_as: str = IDENTITY,
-    answered_as: str = IDENTITY,
-) -> bool:
-    """Answer a request after a run of so many nanoseconds; returns whether it was expected to be brief."""
-    text = orjson.dumps(document)
-    padding = padding_of(len(text))
-    body, coding = compress([bytes(padding) + text + data], sent_as)
-    assert coding == sent_as
-    made = V2Exchange(model, b"".join(body), coding, len(text), answered_as, Limits(), padding)
-    made.scheduling()
-    expected = made.is_brief
-    result = model.graph.run(made.decode().inputs)
-    made.encode(RunOutcome(result, Timestamps(forward_start=1, forward_end=1 + run_ns), 1))
-    return expected
 
 
 def arrays(given: EncodedResponse) -> tuple[dict[str, object], bytes]:
@@ -254,70 +232,3 @@ def test_bfloat16_of_a_remembered_request_is_widened(models: dict[str, LoadedMod
         made.scheduling()
         expected = widen(np.frombuffer(data, np.uint16), "bf16")
         np.testing.assert_array_equal(made.decode().inputs["in"], expected[None])
-
-
-def test_requests_are_brief_after_brief_runs_of_the_same_form(models: dict[str, LoadedModel]) -> None:
-    """A run of another form tells nothing: of a long sequence it may take a thousand times as long."""
-    tensor = {"name": "in", "shape": [3, 2], "datatype": "FP32", "parameters": {"binary_data_size": 24}}
-    short, long = ({"id": name, "inputs": [tensor], **BINARY} for name in ("short", "long"))
-    brief, lasting = 1_000, 900_000
-    asked = [(short, brief), (long, lasting), (short, brief), (long, brief), (long, lasting), (long, brief)]
-    expected = [False, False, True, False, True, False]
-    data = bits("f32", 0)
-    assert [is_brief(models["f32"], document, data, run_ns) for document, run_ns in asked] == expected
-
-
-def test_requests_are_not_brief_where_bytes_are_compressed(models: dict[str, LoadedModel]) -> None:
-    """Few bytes may be millions when they are unpacked, and a large response takes long to compress."""
-    rows = 20_000
-    tensor = {
-        "name": "in",
-        "shape": [rows, 2],
-        "datatype": "FP32",
-        "parameters": {"binary_data_size": 8 * rows},
-    }
-    document, data = {"inputs": [tensor], **BINARY}, bytes(8 * rows)
-    small = {"name": "in", "shape": [3, 2], "datatype": "FP32", "parameters": {"binary_data_size": 24}}
-    known = {"id": "packed", "inputs": [small], **BINARY}
-    assert [is_brief(models["f32"], document, data, sent_as=GZIP) for _ in range(3)] == [False] * 3
-    assert [is_brief(models["f32"], known, bytes(24)) for _ in range(2)] == [False, True]
-    assert not is_brief(models["f32"], known, bytes(24), answered_as=GZIP)
-
-
-def test_layers_that_the_engine_does_not_know_are_never_brief(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever wrote one may have it wait for whatever it likes."""
-    monkeypatch.setattr(registry, "_layers", dict(registry._layers))
-
-    @registry.layer("nn.ReLU", replace=True)
-    def relu(input: Array) -> Array:
-        return np.maximum(input, 0)
-
-    model = load_version(
-        "pair", add_model(tmp_path, "pair", PAIR), LoadOptions(limits=Limits(), warm_up=False)
-    )
-    tensors = [
-        {"name": name, "shape": [2], "datatype": "FP32", "parameters": {"binary_data_size": 8}}
-        for name in ("left", "right")
-    ]
-    document = {"inputs": tensors, **BINARY}
-    assert [is_brief(model, document, bytes(16)) for _ in range(3)] == [False] * 3
-    monkeypatch.undo()
-    model = load_version("own", add_model(tmp_path, "own", PAIR), LoadOptions(limits=Limits(), warm_up=False))
-    assert [is_brief(model, document, bytes(16)) for _ in range(3)] == [False, True, True]
-
-
-def test_nothing_is_brief_where_runs_wait_for_the_compiler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They do where the memory of the process is limited."""
-    monkeypatch.setattr(graph, "compilation_lock", CompilationLock)
-    model = load_version(
-        "pair", add_model(tmp_path, "pair", PAIR), LoadOptions(limits=Limits(), warm_up=False)
-    )
-    tensors = [
-        {"name": name, "shape": [2], "datatype": "FP32", "parameters": {"binary_data_size": 8}}
-        for name in ("left", "right")
-    ]
-    assert [is_brief(model, {"inputs": tensors, **BINARY}, bytes(16)) for _ in range(3)] == [False] * 3

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel
 from service.codec import Decoded
 from service.codec.json_document import LARGE_BYTES
+from service.codec.response import EncodedResponse
 from service.config.limits import Limits
 from service.context import open_context
 from service.decoding import DECODERS, NeedsDecoderError, leaving_large_bodies
@@ -23,7 +24,6 @@ from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
 from service.scheduling.job import RunOutcome
 from service.scheduling.record import Timestamps
-from service.scheduling.response import EncodedResponse
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
 from service.v2.exchange import RAW, V2Exchange, _mentions

@@ -8,6 +8,12 @@ const HUES = ["#56b4e9", "#e69f00", "#2fbf8f", "#f0e442", "#cc79a7", "#ff8a50", 
 /** @param {number} index @returns {string} one of eight hues, light enough for dark letters */
 export const hue = (index) => HUES[((index % HUES.length) + HUES.length) % HUES.length] ?? "#56b4e9";
 
+/** Hues of the stages of a request, on every page. @type {Record<string, number>} */
+const STAGES = { queue: 1, decode: 3, run: 6, encode: 2, numpy: 5 };
+
+/** @param {string} name of a stage @returns {string} */
+export const stageColour = (name) => hue(STAGES[name] ?? 7);
+
 /** Viridis at nine equal steps, from dark to light. */
 const VIRIDIS = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"].map(split);
 

@@ -8,7 +8,7 @@ from engine.dtypes import Array
 
 
 def _binades() -> Array:
-    """Random float32 of every exponent and sign, the borders, and what is no number."""
+    """Random float32 of every exponent and sign, the borders, and what is not a number."""
     rng = np.random.default_rng(0)
     exponents = np.repeat(np.arange(255, dtype=np.uint32), 256)
     bits = exponents << 23 | rng.integers(0, 1 << 23, exponents.size, dtype=np.uint32)

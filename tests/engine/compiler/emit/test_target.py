@@ -13,7 +13,7 @@ def test_environment_forces_a_target(monkeypatch: pytest.MonkeyPatch, target: Ta
 
 def test_target_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUIPER_TARGET", "mmx")
-    with pytest.raises(ValueError, match="'mmx' is not known"):
+    with pytest.raises(ValueError, match="'mmx' is unknown"):
         host_target.__wrapped__()
 
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.jit import cache
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target, host_target
 from engine.compiler.kernels.compact_winograd import CompactWinograd
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.kernels.winograd_tiles import WinogradTiles
 from engine.dtypes import Array

@@ -7,20 +7,20 @@ from itertools import product
 import numpy as np
 import pytest
 
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.matrix_product import MatrixProductKernel
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, MatrixShape
+from engine.compiler.contraction.split import ChunkSize
+from engine.compiler.contraction.tile import MANY_ROWS, choose_tile
 from engine.compiler.emit.jit import Kernel, general
 from engine.compiler.emit.pointwise import Apply, Leaf
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.dynamic_elementwise import dynamic_kernel
-from engine.compiler.kernels.dynamic_linear import DynamicLinear
-from engine.compiler.kernels.dynamic_matmul import DynamicMatrixProduct
 from engine.compiler.kernels.elementwise import copy, elementwise
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.normalization import LayerNormKernel
 from engine.compiler.kernels.reduction import reduction
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, MatrixShape
 from engine.compiler.kernels.softmax import SoftmaxKernel
-from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
 from engine.dtypes import Array
 from engine.layers.softmax import softmax
 from tests.cases import check_each
@@ -35,50 +35,50 @@ def draw(*shape: int) -> Array:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-def scores(target: Target, length: int, epilogue: Epilogue | None = None) -> DynamicMatrixProduct:
+def scores(target: Target, length: int, epilogue: Epilogue | None = None) -> MatrixProductKernel:
     """Return queries times keys of all heads, both as (tokens, heads, features)."""
     token = HEADS * PART
-    return DynamicMatrixProduct(
+    return MatrixProductKernel.tuned(
+        target,
         shape=MatrixShape(batch=(1, HEADS), rows=length, depth=PART, columns=length),
         a_strides=(length * token, PART, token, 1),
         b_strides=(length * token, PART, 1, token),
         out_strides=(HEADS * length * length, length * length, length),
-        tile=choose_tile(target, MANY_ROWS, 2),
-        lanes=target.lanes,
         epilogue=epilogue or Epilogue(),
+        is_dynamic=True,
     )
 
 
-def mixture(target: Target, length: int) -> DynamicMatrixProduct:
+def mixture(target: Target, length: int) -> MatrixProductKernel:
     """Return weights of attention times values, as (tokens, heads, features)."""
     token = HEADS * PART
-    return DynamicMatrixProduct(
+    return MatrixProductKernel.tuned(
+        target,
         shape=MatrixShape(batch=(1, HEADS), rows=length, depth=length, columns=PART),
         a_strides=(HEADS * length * length, length * length, length, 1),
         b_strides=(length * token, PART, token, 1),
         out_strides=(length * token, PART, token),
-        tile=choose_tile(target, MANY_ROWS, 2),
-        lanes=target.lanes,
+        is_dynamic=True,
     )
 
 
-def apart(target: Target, length: int) -> DynamicMatrixProduct:
+def apart(target: Target, length: int) -> MatrixProductKernel:
     """Return a product whose right operand lies evenly along neither axis."""
-    return DynamicMatrixProduct(
+    return MatrixProductKernel.tuned(
+        target,
         shape=MatrixShape(batch=(1, 1), rows=length, depth=PART, columns=length),
         a_strides=(0, 0, PART, 1),
         b_strides=(0, 0, 2, 2 * PART),
         out_strides=(0, 0, length),
-        tile=choose_tile(target, MANY_ROWS, 2),
-        lanes=target.lanes,
+        is_dynamic=True,
     )
 
 
-def linear(target: Target, length: int, filters: int = 97, rows: int = 2) -> DynamicLinear:
+def linear(target: Target, length: int, filters: int = 97, rows: int = 2) -> DirectConvolution:
     """Return a linear layer that adds a tensor and keeps what is positive; a chunk takes `rows` tiles of rows."""
     residual = EpilogueOperand(Broadcast.FULL, (0, 0, filters))
     expression = Apply("relu", (Apply("add", (Leaf(1), Leaf(0))),))
-    return DynamicLinear(
+    return DirectConvolution(
         shape=ConvShape(images=1, size=(1, length), channels=WIDTH, filters=filters),
         strides=ImageStrides((0, 0, WIDTH), (0, 0, filters)),
         tile=choose_tile(target, MANY_ROWS, -(-filters // target.lanes)),
@@ -86,6 +86,7 @@ def linear(target: Target, length: int, filters: int = 97, rows: int = 2) -> Dyn
         lanes=target.lanes,
         epilogue=Epilogue(expression, (residual,)),
         prefetches_weights=True,
+        is_dynamic=True,
     )
 
 

@@ -6,18 +6,18 @@ from itertools import product
 import numpy as np
 import pytest
 
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel, RequantizeKernel
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.int8_depthwise import Int8Depthwise
 from engine.compiler.kernels.int8_pooling import Int8Pooling
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
 from tests.cases import check_each
+from tests.engine.compiler.contraction.test_int8_convolution import every_arithmetic, packed, summed
 from tests.engine.compiler.harness import run
 from tests.engine.compiler.kernels.images import Pair, output_size, strides
-from tests.engine.compiler.kernels.test_int8_convolution import every_arithmetic, packed, summed
 from tests.engine.compiler.kernels.windows import WINDOWS, largest_of_windows, pooling
 
 SCALE = TensorScale(0.05, 90)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from engine.compiler.contraction.shapes import ImageStrides
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.int8_pooling import Int8Pooling
-from engine.compiler.kernels.shapes import ImageStrides
 from engine.dtypes import Array
 from tests.engine.compiler.kernels.images import Pair, output_size, strides
 

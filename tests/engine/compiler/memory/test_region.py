@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides
+from engine.compiler.contraction.streamed_convolution import StreamedConvolution
+from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.target import host_target
 from engine.compiler.kernels.elementwise import copy
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides
-from engine.compiler.kernels.streamed_convolution import StreamedConvolution
-from engine.compiler.kernels.tile import Tile
 from engine.compiler.memory.region import Region, RegionError, check_apart, check_region, line
 from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 from engine.compiler.memory.weights import PackedStore
@@ -137,7 +137,9 @@ def test_a_kernel_that_wants_padding_gets_no_input_without(rows: int, columns: i
     """What made ResNet18 wrong at batch 2: the input has as many rows and columns as the output."""
     kernel = streamed(6, 7)
     selector = Selector(host_target(), 1, PackedStore())
-    weights, bias = (whole(Buffer(BufferKind.CONSTANT, size), (size,)) for size in kernel.packed_sizes)
+    weights, bias = (
+        whole(Buffer(BufferKind.CONSTANT, size), (size,)) for size in kernel.packing.packed_sizes
+    )
     x, out = (
         selector.temporary((1, 4, rows, columns), (0, 2, 3, 1)),
         selector.temporary((1, 4, 6, 7), (0, 2, 3, 1)),
@@ -152,7 +154,9 @@ def test_a_kernel_that_wants_padding_gets_no_input_without(rows: int, columns: i
 def test_channels_that_lie_apart_are_refused() -> None:
     kernel = streamed(2, 2)
     selector = Selector(host_target(), 1, PackedStore())
-    weights, bias = (whole(Buffer(BufferKind.CONSTANT, size), (size,)) for size in kernel.packed_sizes)
+    weights, bias = (
+        whole(Buffer(BufferKind.CONSTANT, size), (size,)) for size in kernel.packing.packed_sizes
+    )
     out = selector.temporary((1, 4, 2, 2), (0, 2, 3, 1))
     with pytest.raises(RegionError):
         selector.call(kernel, selector.temporary((1, 4, 4, 4)), weights, bias, out)
@@ -168,7 +172,7 @@ def test_a_rule_that_forgets_the_padding_makes_no_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(selection, "_padded", lambda _, work: work.x)
-    monkeypatch.setattr(selection, "best_tile", lambda *_: 0)
+    monkeypatch.setattr(Selector, "choose", lambda *_: "direct")
     conv = (
         "nn.Conv2d conv 1 1 x y bias=False dilation=(1,1) groups=1 in_channels=3 kernel_size=(3,3) "
         "out_channels=4 padding=(1,1) padding_mode=zeros stride=(1,1) @weight=(4,3,3,3)f32"

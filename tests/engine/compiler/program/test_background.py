@@ -1,7 +1,6 @@
 """Programs that are compiled beside runs: which, in which order, and that no run waits for them."""
 
 import logging
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +17,6 @@ from engine.compiler.program.native import NativeExecutor
 from engine.compiler.program.program import Program
 from engine.compiler.program.program_cache import MOST_PROGRAMS, InputKey, ProgramCache
 from engine.dtypes import Array
-from engine.run.switch_interval import SHORT_SWITCH_INTERVAL
 from tests.engine.compiler.background import wait_until_idle
 from tests.engine.compiler.plans import ROWS, linear, weights_of
 from tests.engine.models import write_model
@@ -184,16 +182,6 @@ def test_graphs_share_the_compiler_round_robin() -> None:
     settle()
     assert sorted(order) == ["greedy"] * 3 + ["modest"]
     assert order.index("modest") <= 1
-
-
-@pytest.mark.usefixtures("idle_compiler")
-def test_switch_interval_is_short_only_while_compiling() -> None:
-    usual, seen = sys.getswitchinterval(), []
-    work = Work(lambda: seen.append(sys.getswitchinterval()))
-    compile_in_background(work)
-    settle()
-    assert seen == [pytest.approx(SHORT_SWITCH_INTERVAL)]
-    assert sys.getswitchinterval() == usual
 
 
 def test_what_fails_beside_the_runs_is_logged_and_the_next_goes_on(caplog: pytest.LogCaptureFixture) -> None:

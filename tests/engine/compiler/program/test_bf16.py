@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph
+from engine.compiler.contraction import bf16_loops
 from engine.compiler.emit.bfloat16 import pair_up
-from engine.compiler.kernels import bf16_loops
 from engine.compiler.passes import bf16
 from engine.compiler.program import assembler
 from engine.dtypes import Array

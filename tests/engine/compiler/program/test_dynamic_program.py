@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -11,17 +12,15 @@ import pytest
 
 from engine import RuntimeGraph, TensorSpec, TraceLevel
 from engine.compiler.emit.target import Target, host_target
-from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
-from engine.compiler.program.dynamic_program import DynamicProgram, dynamic_program
+from engine.compiler.program.dynamic_program import DynamicProgram, MisfitError, dynamic_program
 from engine.compiler.program.execution import NativeRun
-from engine.compiler.program.interpolation import MisfitError
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
-from engine.compiler.selection import Selector, linear, matrix_product
+from engine.compiler.selection import Selector
 from engine.dtypes import Array
 from engine.model.build_clock import UNLIMITED
-from engine.run.plan import MAX_RUN_BYTES
+from engine.run.plan import MAX_RUN_BYTES, Plan
 from tests.bench.encoder import POSITIONS
 from tests.differential.rounding import always_rounding
 from tests.engine.compiler.harness import every_target
@@ -67,7 +66,7 @@ def test_numpy_layers_agree_with_pytorch_at_every_length(param: Path, expected: 
 def make(graph: RuntimeGraph, target: Target, threads: int) -> DynamicProgram:
     leaving = [port.operand for port in graph.outputs]
     selector = Selector(target, threads, PackedStore(), is_dynamic=True)
-    return dynamic_program(lambda length: graph.plan(specs(length)), leaving, selector, UNLIMITED)
+    return dynamic_program([graph.plan(specs(length)) for length in (7, 19)], leaving, selector, UNLIMITED)
 
 
 def run(program: Program, x: Array) -> Array:
@@ -86,7 +85,7 @@ def test_every_length_in_any_order(
     lengths = list(range(2, LONGEST + 1))
     random.Random(threads).shuffle(lengths)
     for length in lengths:
-        result = run(program.at(graph.plan(specs(length)), length), sentence(length))
+        result = run(program.at(graph.plan(specs(length))), sentence(length))
         np.testing.assert_allclose(result, expected[length], atol=TOLERANCE, err_msg=f"{length} tokens")
 
 
@@ -95,13 +94,13 @@ def test_threads_change_no_bit(graph: RuntimeGraph, target: Target) -> None:
     one, three = (make(graph, target, threads) for threads in (1, 3))
     for length in (2, 17, 100):
         plan, x = graph.plan(specs(length)), sentence(length)
-        np.testing.assert_array_equal(run(one.at(plan, length), x), run(three.at(plan, length), x))
+        np.testing.assert_array_equal(run(one.at(plan), x), run(three.at(plan), x))
 
 
 @every_target
 @pytest.mark.parametrize("length", [2, 9, 16, 50])
 def test_each_operator_agrees_with_its_numpy_layer(graph: RuntimeGraph, target: Target, length: int) -> None:
-    program = make(graph, target, 1).at(graph.plan(specs(length)), length)
+    program = make(graph, target, 1).at(graph.plan(specs(length)))
     names = [port.operand for port in graph.inputs], [port.operand for port in graph.outputs]
     verdict = verify(program, specs(length), *names)
     assert verdict.is_checked
@@ -110,7 +109,7 @@ def test_each_operator_agrees_with_its_numpy_layer(graph: RuntimeGraph, target: 
 
 def test_one_code_and_one_copy_of_the_weights_serve_all_lengths(graph: RuntimeGraph) -> None:
     program = make(graph, host_target(), 1)
-    short, long = (program.at(graph.plan(specs(length)), length) for length in (5, 50))
+    short, long = (program.at(graph.plan(specs(length))) for length in (5, 50))
     assert {id(array) for array in short.constants} == {id(array) for array in long.constants}
     assert short.arrangement.size < long.arrangement.size
     codes = [[step.code for part in one.instructions if hasattr(part, "segment") for step in part.segment.steps]
@@ -118,16 +117,17 @@ def test_one_code_and_one_copy_of_the_weights_serve_all_lengths(graph: RuntimeGr
     assert codes[0] == codes[1]
 
 
-def test_one_token_has_a_program_of_its_own(graph: RuntimeGraph, expected: Sequence[Array]) -> None:
-    with pytest.raises(MisfitError, match="2 at least"):
-        make(graph, host_target(), 1).at(graph.plan(specs(1)), 1)
-    np.testing.assert_allclose(graph.run([sentence(1)]).outputs[0], expected[1], atol=TOLERANCE)
-
-
-def test_a_plan_of_another_length_is_refused(graph: RuntimeGraph) -> None:
+def test_a_kernel_that_was_not_compiled_is_not_used(graph: RuntimeGraph) -> None:
     program = make(graph, host_target(), 1)
-    with pytest.raises((MisfitError, RegionError), match="planned"):
-        program.at(graph.plan(specs(20)), 21)
+    few = dict(list(program.codes.items())[1:])
+    with pytest.raises(MisfitError, match="other kernels"):
+        replace(program, codes=few).at(graph.plan(specs(20)))
+
+
+def test_one_token_has_a_program_of_its_own(graph: RuntimeGraph, expected: Sequence[Array]) -> None:
+    with pytest.raises(MisfitError, match="other kernels"):
+        make(graph, host_target(), 1).at(graph.plan(specs(1)))
+    np.testing.assert_allclose(graph.run([sentence(1)]).outputs[0], expected[1], atol=TOLERANCE)
 
 
 def backends(graph: RuntimeGraph, x: Array) -> set[str]:
@@ -210,9 +210,7 @@ def test_in_bfloat16_the_program_for_all_lengths_stands_in(
 @contextmanager
 def never_rounds() -> Iterator[None]:
     """Estimate that nothing is faster in bfloat16, as on most processors without instructions for it."""
-    with ExitStack() as stack:
-        for module in (linear, matrix_product):
-            stack.enter_context(patch.object(module, "_is_faster_in_bf16", lambda *_: False))
+    with patch.object(Selector, "rounds", lambda *_: False):
         yield
 
 
@@ -278,9 +276,9 @@ def test_a_length_that_the_model_does_not_take_is_an_error_of_its_layer(graph: R
 OPEN_PROGRAM_AT = DynamicProgram.at
 
 
-def wrong_program_at(self: DynamicProgram, plan: object, length: int) -> Program:
+def wrong_program_at(self: DynamicProgram, plan: Plan) -> Program:
     """Stands in for `DynamicProgram.at`: a constant of the program is wrong."""
-    program = OPEN_PROGRAM_AT(self, plan, length)  # type: ignore[arg-type]
+    program = OPEN_PROGRAM_AT(self, plan)
     next(iter(program.constants))[...] = 1.0
     return program
 
@@ -308,12 +306,12 @@ def test_a_length_that_is_made_while_the_program_is_refused_is_not_used(
 ) -> None:
     graph.prepare(specs(1))
 
-    def late(self: DynamicProgram, plan: object, length: int) -> Program:
+    def late(self: DynamicProgram, plan: Plan) -> Program:
         monkeypatch.setattr(DynamicProgram, "at", wrong_program_at)
-        if length == 21:
+        if plan.specs[graph.inputs[0].operand] == specs(21)[0]:
             backends(graph, sentence(20))
             settle()
-        return wrong_program_at(self, plan, length)
+        return wrong_program_at(self, plan)
 
     monkeypatch.setattr(DynamicProgram, "at", late)
     assert backends(graph, sentence(21)) == {"numpy"}

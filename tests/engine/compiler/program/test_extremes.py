@@ -1,14 +1,14 @@
 """Inputs at the ends of float32 in each precision: whatever numpy's float32 finds finite stays finite, and near it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from engine import Activation, Quantization, RuntimeGraph, TensorScale
-from engine.compiler.selection import convolution, linear
 from engine.dtypes import Array
+from tests.differential.rounding import always_rounding
 from tests.engine.models import write_model
 
 LINES = """
@@ -83,13 +83,15 @@ def graphs(param: Path, precision: str, threads: int) -> tuple[RuntimeGraph, Run
     return rounded, plain
 
 
+@pytest.fixture(autouse=True)
+def _rounds() -> Iterator[None]:
+    with always_rounding():
+        yield
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
-def test_what_is_finite_in_float32_stays_finite(
-    param: Path, precision: str, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (convolution, linear):
-        monkeypatch.setattr(module, "bf16_time", lambda *_: 0.0)
+def test_what_is_finite_in_float32_stays_finite(param: Path, precision: str, threads: int) -> None:
     rounded, plain = graphs(param, precision, threads)
     for name, make in INPUTS.items():
         x = make()
@@ -106,11 +108,7 @@ def test_what_is_finite_in_float32_stays_finite(
 
 
 @pytest.mark.parametrize("name", ["infinity", "NaN"])
-def test_bfloat16_hides_no_infinity_and_no_nan(
-    param: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (convolution, linear):
-        monkeypatch.setattr(module, "bf16_time", lambda *_: 0.0)
+def test_bfloat16_hides_no_infinity_and_no_nan(param: Path, name: str) -> None:
     rounded, plain = graphs(param, "bf16", 1)
     x = INPUTS[name]()
     with np.errstate(all="ignore"):

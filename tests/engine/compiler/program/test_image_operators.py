@@ -323,7 +323,7 @@ def test_kernels_give_what_numpy_gives(
         folder.mkdir()
         plain = open_graph(folder, lines, "numpy")
         compiled = [open_graph(folder, lines, "native", threads) for threads in (1, 2)]
-        # in Winograd's convolution what is no number reaches all of its tile
+        # in Winograd's convolution what is not a number reaches all of its tile
         for x in images(shape)[: 2 if "nn.Conv2d" in lines else 3]:
             (wanted,) = plain.forward([x])
             largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=0.1)

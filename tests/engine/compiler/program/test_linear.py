@@ -5,9 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.compiler.selection.linear import NEAR_CACHE
+from engine.compiler.emit.target import host_target
+from engine.compiler.selection.machine import machine_of
 from tests.engine.compiler.program.parity import left_to_numpy
 from tests.engine.models import make_graph
+
+CACHE = machine_of(host_target()).cache
 
 
 @pytest.mark.parametrize(
@@ -19,8 +22,8 @@ from tests.engine.models import make_graph
         (197, 48, 48),
         (130, 40, 1000),
         (400, 24, 1),
-        (2 * NEAR_CACHE // 4 // 512, 512, 33),
-        (NEAR_CACHE // 4 // 64 + 3, 64, 200),
+        (2 * CACHE // 4 // 512, 512, 33),
+        (CACHE // 4 // 64 + 3, 64, 200),
     ],
 )
 def test_any_proportions(tmp_path: Path, rows: int, inputs: int, outputs: int) -> None:

@@ -77,7 +77,7 @@ def compiling_for_other_machines(target: Target) -> Iterator[None]:
     with (
         patch.object(jit, "machine", machine),
         patch.object(object_file, "machine", machine),
-        patch("engine.compiler.selection.bf16.bf16_speedup", lambda _: 2.0),  # else it is measured
+        patch("engine.compiler.selection.machine.bf16_speedup", lambda _: 2.0),  # else it is measured
     ):
         yield
 

@@ -13,6 +13,7 @@ from engine.compiler.kernels.elementwise import Elementwise
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.program import observation, verifier
 from engine.compiler.program.trial import TrialInputs, trial_inputs
+from engine.compiler.selection import Selector
 from engine.compiler.selection import convolution as selection
 from engine.dtypes import Array
 from tests.engine.compiler.plans import batch_norm, conv, linear, weights_of
@@ -69,7 +70,7 @@ def test_verification_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match="verify: 'never' is not known; expected one of load, always, off"):
+    with pytest.raises(BuildError, match="verify: 'never' is unknown; expected one of load, always, off"):
         open_graph(tmp_path, *LINES, verify="never")
 
 
@@ -95,7 +96,7 @@ def all_but_the_last_lane(self: Elementwise, e: Emitter) -> None:
 def test_a_wrong_convolution_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(selection, "best_tile", lambda *_: 4)
+    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd 4x4")
     monkeypatch.setattr(Winograd, "pack", shifted_bias)
     graph = open_graph(tmp_path, *LINES)
     with caplog.at_level(logging.WARNING):
@@ -115,7 +116,7 @@ def test_a_wrong_convolution_is_not_used(
 def test_a_wrong_convolution_is_found_behind_what_takes_no_negative_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
-    monkeypatch.setattr(selection, "best_tile", lambda *_: 4)
+    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd 4x4")
     monkeypatch.setattr(Winograd, "pack", shifted_bias)
     expression = f"pnnx.Expression e 1 1 x p expr={function}(@0)"
     lines = ("pnnx.Input in 0 1 x #x=(2,3,9,10)f32", expression, conv("c", "p", "y"), "pnnx.Output out 1 0 y")
@@ -171,7 +172,7 @@ def test_a_compiler_that_fails_leaves_the_model_to_numpy(
     def fail(*_: object) -> int:
         raise error("planted")
 
-    monkeypatch.setattr(selection, "best_tile", fail)
+    monkeypatch.setattr(Selector, "choose", fail)
     graph = open_graph(tmp_path, *LINES)
     assert backends(graph, X) == {"numpy"}
     (refusal,) = graph.verification.refused
@@ -212,7 +213,7 @@ def test_only_the_latest_refusals_are_kept_and_all_are_counted(
         raise ValueError("planted")
 
     monkeypatch.setattr("engine.compiler.program.checker.REFUSALS_KEPT", 2)
-    monkeypatch.setattr(selection, "best_tile", fail)
+    monkeypatch.setattr(Selector, "choose", fail)
     graph = open_graph(tmp_path, *LINES)
     for batch in (1, 2, 3):
         graph.prepare([TensorSpec((batch, 3, 9, 10), np.dtype(np.float32))])
@@ -225,7 +226,7 @@ def test_a_rule_that_forgets_the_padding_leaves_the_model_to_numpy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(selection, "_padded", lambda _, work: work.x)
-    monkeypatch.setattr(selection, "best_tile", lambda *_: 0)
+    monkeypatch.setattr(Selector, "choose", lambda *_: "direct")
     graph = open_graph(tmp_path, *LINES)
     assert backends(graph, X) == {"numpy"}
     assert "RegionError" in graph.verification.refused[0].reason

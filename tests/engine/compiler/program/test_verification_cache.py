@@ -14,7 +14,7 @@ from engine.compiler.emit.jit import KernelCache
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.program import checker, verifier
 from engine.compiler.program import verification_cache as module
-from engine.compiler.selection import convolution as selection
+from engine.compiler.selection import Selector
 from engine.dtypes import Array
 from engine.quantization.scheme import Quantization
 from engine.quantization.tensor_scale import TensorScale
@@ -160,7 +160,7 @@ def test_entries_that_others_may_have_set_are_not_believed(
 def test_a_wrong_program_gets_no_entry(
     tmp_path: Path, store: CodeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selection, "best_tile", lambda *_: 4)
+    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd 4x4")
     monkeypatch.setattr(Winograd, "pack", shifted_bias)
     for _ in range(2):
         graph = open_graph(tmp_path, *LINES)
@@ -173,7 +173,7 @@ def test_a_wrong_program_gets_no_entry(
 def test_weights_that_are_packed_otherwise_are_compared(
     tmp_path: Path, store: CodeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selection, "best_tile", lambda *_: 4)
+    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd 4x4")
     open_graph(tmp_path, *LINES).forward([X])
     assert len(entries(store)) == 1
     monkeypatch.setattr(Winograd, "pack", shifted_bias)

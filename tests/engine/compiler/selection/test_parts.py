@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph, TensorScale
+from engine.compiler.contraction.bf16_convolution import Bf16Convolution
+from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.int8_tiles import tile_layout
+from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.emit.target import (
     Target,
     bf16_targets,
@@ -15,19 +19,22 @@ from engine.compiler.emit.target import (
     supported_targets,
     target_named,
 )
-from engine.compiler.kernels.bf16_convolution import Bf16Convolution
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.int8_convolution import Int8Convolution
-from engine.compiler.kernels.int8_tiles import tile_layout
-from engine.compiler.kernels.shapes import ConvShape
-from engine.compiler.selection.bf16_group import product_group
+from engine.compiler.selection.bf16 import product_group
 from engine.compiler.selection.call import PARTS_OF_THREAD, parallel_parts
 from engine.compiler.selection.int8 import _filter_parts, _tile_chunk
+from engine.compiler.selection.machine import Machine
 from tests.cases import check_each
 from tests.differential.comparison import compiling_for
 from tests.differential.rounding import always_rounding
 from tests.engine.compiler.program.test_int8 import Writer, numbers
 from tests.engine.models import make_graph
+
+
+@pytest.fixture(autouse=True)
+def _one_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choose for a core's own cache of 1 MiB, whatever this processor has."""
+    monkeypatch.setattr("engine.compiler.selection.call.machine_of", Machine)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -66,7 +73,7 @@ def test_rows_are_split_evenly(tmp_path: Path, threads: int, size: int, channels
     writer.tensors["y"] = TensorScale(0.1, 5)
     writer.add("pnnx.Output", "z", "")
     for kernel in kernels_of(tmp_path / "model", writer, threads, shape):
-        if isinstance(kernel, Int8Convolution):
+        if isinstance(kernel, DirectConvolution):
             rows, most = -(-size // kernel.chunk.rows), kernel.chunk.rows
         elif isinstance(kernel, Depthwise) and kernel._parts[1] == 1:
             rows, most = kernel._parts[0], kernel.rows
@@ -108,11 +115,12 @@ def test_int8_shares_pixels_or_the_filters_where_weights_are_more(
         shape = (1, channels, size, size)
         with compiling_for(in_vectors):
             made = kernels_of(tmp_path / f"{size}", writer, threads, shape)
-        (found,) = [made for made in made if isinstance(made, Int8Convolution)]
-        blocks, _, *pixels = found._parts
+        (found,) = [made for made in made if isinstance(made, DirectConvolution)]
+        blocks = found._parts[0]
+        pixels = found.chunks // blocks
         has_many_filters = size == 7
         assert (blocks > 1) == (threads > 1 and has_many_filters)
-        assert (np.prod(pixels) > 1) == (threads > 1 and not has_many_filters)
+        assert (pixels > 1) == (threads > 1 and not has_many_filters)
         assert threads == 1 or found.chunks % threads == 0
 
 
@@ -157,10 +165,10 @@ def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channe
 @pytest.mark.parametrize("threads", [2, 4])
 def test_bf16_splits_rows_evenly(tmp_path: Path, target: Target, threads: int) -> None:
     """Also where the core's own cache asks for more parts than there are threads."""
-    found = rounded_kernel(tmp_path / "model", target, threads, size=80, channels=64)
-    parts = -(-80 // found.rows)
+    found = rounded_kernel(tmp_path / "model", target, threads, size=112, channels=64)
+    parts = -(-112 // found.rows)
     assert parts > threads
-    assert -(-parts // threads) * found.rows <= 1.1 * 80 / threads
+    assert -(-parts // threads) * found.rows <= 1.1 * 112 / threads
 
 
 @pytest.mark.parametrize("name", ["avx512", "avx2", "sse", "neon"])
@@ -210,7 +218,7 @@ def test_matrix_registers_are_shared() -> None:
     def check(case: tuple[int, tuple[int, int], tuple[int, int], bool]) -> None:
         threads, size, kernel, has_more_weights = case
         shape = ConvShape(images=1, size=size, channels=64, filters=256, kernel=kernel)
-        rows, blocks = _tile_chunk(shape, threads, threads, has_more_weights)
+        rows, blocks = _tile_chunk(shape, 1 << 18, threads, threads, has_more_weights)
         all_blocks = tile_layout(shape, size[0], 32).blocks
         row_parts, block_parts = -(-size[0] // rows), -(-all_blocks // blocks)
         assert (block_parts > 1) == (threads > 1 and (has_more_weights or size[0] == 1))

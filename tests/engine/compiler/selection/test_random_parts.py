@@ -1,6 +1,7 @@
 """Random layers that many threads share, in more parts than they are worth: the bits of numpy, or of one thread."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from engine import Activation, Quantization, RuntimeGraph, TensorScale
 from engine.compiler.emit.target import bf16_targets, int8_targets, supported_targets
 from engine.compiler.kernels import depthwise
-from engine.compiler.selection import bf16, call, convolution, int8
+from engine.compiler.selection import call, cost
+from engine.compiler.selection.machine import Machine
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import rounded_to_bfloat16
 from tests.differential.comparison import compiling_for
@@ -61,12 +63,9 @@ def _many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call, "_PART", 20.0)
     monkeypatch.setattr(call, "_SPARE_PART", 60.0)
     monkeypatch.setattr(depthwise, "_CHUNK", 256)
-    for module in (int8, convolution):
-        monkeypatch.setattr(module, "_CHUNK_BYTES", 4096)
-    monkeypatch.setattr(bf16, "_STAGED_BYTES", 4096)
-    monkeypatch.setattr(bf16, "_LARGE_BYTES", 65536)
-    monkeypatch.setattr(bf16, "FAR_WEIGHTS", 4096)
-    monkeypatch.setattr(int8, "_vector_time", lambda *_: np.inf)  # matrix registers where there are some
+    monkeypatch.setattr(call, "machine_of", lambda target: Machine(target, cache=1 << 14))
+    plain = cost.int8  # seldom faster than matrix registers, where there are some
+    monkeypatch.setattr(cost, "int8", lambda *of: replace(plain(*of), multiply_adds=1e9))
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16", "int8"])

@@ -9,7 +9,7 @@ from engine import RuntimeGraph
 from engine.compiler.emit.target import host_target
 from engine.compiler.kernels.compact_winograd import CompactWinograd
 from engine.compiler.kernels.winograd import Winograd
-from engine.compiler.selection.convolution_time import COMPACT_REGISTERS
+from engine.compiler.selection.cost import COMPACT_REGISTERS
 from tests.engine.compiler.kernels.images import numbers
 from tests.engine.models import write_model
 

@@ -3,6 +3,7 @@
  * @module
  */
 import { json, query } from "../../api.js";
+import { inventInput } from "../../invented.js";
 import { firstSample } from "../../runs.js";
 import { keptInput } from "../../store.js";
 
@@ -38,8 +39,7 @@ export function compare(model, version, input, against, reference, signal) {
  */
 export async function compareWithNumpy({ model, version, signal }) {
   const name = model?.name ?? "";
-  const input = keptInput(name)?.input ?? await firstSample(name, version);
-  if (!input) throw new Error("Give the model an input in the playground first.");
+  const input = keptInput(name)?.input ?? await firstSample(name, version) ?? await inventInput(/** @type {import("../../store.js").Model} */ (model), version);
   const found = await compare(name, version, input, { with_backend: "numpy" }, null, signal);
   return new Map(found.operators.flatMap((operator) =>
     typeof operator.max_rel === "number" ? [/** @type {[string, number]} */ ([operator.name, operator.max_rel])] : []));

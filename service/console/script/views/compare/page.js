@@ -122,14 +122,14 @@ async function drawMap(root, found, { model, version, signal }) {
   if (!layout || signal.aborted) return;
   const [{ Drawing }, { GraphCanvas }, { MEASURES, looksOf }] = await Promise.all([import("../graph/model.js"), import("../graph/canvas.js"), import("../graph/measures.js")]);
   const drawing = new Drawing(layout);
-  const graph = new GraphCanvas(drawing, { pick: (node) => { graph.chosen = node.id; graph.reveal(node); }, open: () => {}, moved: () => {} });
+  const graph = new GraphCanvas(drawing, { pick: (name) => { const node = drawing.nodeOf(name); graph.chosen = name; if (node) graph.reveal(node); }, open: () => {}, moved: () => {} });
   const measure = MEASURES.find(({ name }) => name === "loss");
   const losses = new Map(found.operators.flatMap(({ name, max_rel: value }) => (typeof value === "number" ? [/** @type {[string, number]} */ ([name, value])] : [])));
   if (measure) graph.looks = looksOf(measure, layout.nodes, new Map(), losses).looks;
   fill(root, graph.element);
   const first = drawing.nodeOf(found.first);
   graph.element.dataset.first = found.first ?? "";
-  graph.fit();
+  graph.start();
   if (first) {
     graph.marked.add(first.id);
     graph.reveal(first);

@@ -2,6 +2,8 @@
  * The graph on a canvas: it moves and zooms, and reports what was clicked.
  * @module
  */
+import { LINE } from "./fused.js";
+import { paintLandmarks } from "./landmarks.js";
 import { colour } from "../../theme.js";
 import { h } from "../../dom.js";
 
@@ -9,14 +11,18 @@ import { h } from "../../dom.js";
 /** @typedef {import("./model.js").GraphEdge} GraphEdge */
 
 const STUB = 22;
-const LEAST = 0.02;
+const LEAST = 0.001;
 const MOST = 4;
+/** From which scale on boxes hold letters that can be read; below it there are landmarks. */
+const READABLE = 0.5;
+/** Room above the drawing, for the buttons. */
+const TOP = 48;
 
 /** A canvas that shows a drawing. */
 export class GraphCanvas {
   /**
    * @param {import("./model.js").Drawing} drawing to show
-   * @param {{pick: (node: GraphNode) => void, open: (node: GraphNode) => void, moved: () => void}} listener for clicks and moves
+   * @param {{pick: (name: string) => void, open: (node: GraphNode) => void, moved: () => void}} listener for clicks and moves
    */
   constructor(drawing, listener) {
     this.drawing = drawing;
@@ -37,8 +43,6 @@ export class GraphCanvas {
     this.path = new Set();
     /** @type {Set<string>} */
     this.marked = new Set();
-    /** @type {Set<string>} operators that were fused into another node's */
-    this.fused = new Set();
     this.waiting = false;
     this.listen();
   }
@@ -58,16 +62,26 @@ export class GraphCanvas {
     });
   }
 
-  /** Show the whole graph; of a long one its beginning, large enough to read. */
+  /** Show the whole graph. */
   fit() {
+    const { width, height } = this.size;
+    const { layout } = this.drawing;
+    this.scale = Math.max(LEAST, Math.min(1.2, width / (layout.width + 40), (height - TOP - 8) / layout.height));
+    this.x = (width - layout.width * this.scale) / 2;
+    this.y = TOP + (height - TOP - 8 - layout.height * this.scale) / 2;
+    this.changed();
+  }
+
+  /** Show the whole graph; of a long one its beginning, large enough to read. */
+  start() {
     const { width, height } = this.size;
     const { layout } = this.drawing;
     const whole = Math.min(width / (layout.width + 40), height / (layout.height + 40));
     // as large as the page's own letters, which grow with the screen
     const usual = parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
-    this.scale = usual * Math.min(1.2, Math.max(whole / usual, Math.min(1, Math.max(0.3, width / usual / (layout.width + 40)))));
+    this.scale = usual * Math.min(1.2, Math.max(whole / usual, Math.min(1, Math.max(0.75, width / usual / (layout.width + 40)))));
     this.x = (width - layout.width * this.scale) / 2;
-    this.y = Math.max(8, layout.height * this.scale < height ? (height - layout.height * this.scale) / 2 : 8);
+    this.y = Math.max(TOP, (height - layout.height * this.scale) / 2);
     if (layout.width * this.scale > width) {
       const top = layout.nodes.reduce((a, b) => (b.y < a.y ? b : a), layout.nodes[0] ?? { x: 0, y: 0, width: 0 });
       this.x = width / 2 - (top.x + top.width / 2) * this.scale;
@@ -91,17 +105,20 @@ export class GraphCanvas {
     this.changed();
   }
 
-  /** @param {GraphNode} node to bring into the middle, if it is not in view */
+  /** @param {GraphNode} node to bring into the middle, in letters that can be read */
   reveal(node) {
     const { width, height } = this.size;
-    this.scale = Math.max(this.scale, 0.55);
-    const [left, top] = [node.x * this.scale + this.x, node.y * this.scale + this.y];
-    const inside = left > 20 && top > 20 && left + node.width * this.scale < width - 20 && top + node.height * this.scale < height - 20;
-    if (!inside) {
-      this.x = width / 2 - (node.x + node.width / 2) * this.scale;
-      this.y = height / 2 - (node.y + node.height / 2) * this.scale;
-    }
+    this.scale = Math.max(this.scale, 0.75);
+    this.x = width / 2 - (node.x + node.width / 2) * this.scale;
+    this.y = height / 2 - (node.y + node.height / 2) * this.scale;
     this.changed();
+  }
+
+  /** Whether nothing of the drawing is out of view. */
+  get isWhole() {
+    const { layout } = this.drawing;
+    const { width, height } = this.size;
+    return this.x >= 0 && this.y >= 0 && this.x + layout.width * this.scale <= width && this.y + layout.height * this.scale <= height;
   }
 
   /** Draw, and tell who follows the view. */
@@ -115,6 +132,17 @@ export class GraphCanvas {
     const x = (at.x - this.x) / this.scale;
     const y = (at.y - this.y) / this.scale;
     return this.drawing.layout.nodes.find((node) => x >= node.x && x <= node.x + node.width && y >= node.y && y <= node.y + node.height) ?? null;
+  }
+
+  /**
+   * @param {GraphNode} node
+   * @param {number} y in the canvas
+   * @returns {string} id of the node, or the name of the fused operator whose line is there
+   */
+  lineAt(node, y) {
+    const below = node.y + node.height - (y - this.y) / this.scale;
+    const lines = node.kind === "operator" ? node.operators.slice(1).reverse() : [];
+    return (this.scale >= READABLE && lines[Math.floor(below / LINE)]) || node.id;
   }
 
   /** Draw what is in view. */
@@ -134,6 +162,11 @@ export class GraphCanvas {
       if (node.x > view.right || node.x + node.width < view.left || node.y > view.bottom || node.y + node.height < view.top) continue;
       this.paintNode(node, tones);
     }
+    this.element.dataset.view = JSON.stringify([this.x, this.y, this.scale].map((value) => Math.round(value * 1e6) / 1e6));
+    delete this.element.dataset.landmarks;
+    if (scale >= READABLE) return;
+    pen.setTransform(dense, 0, 0, dense, 0, 0);
+    paintLandmarks(this, tones);
   }
 
   /**
@@ -217,20 +250,18 @@ export class GraphCanvas {
   paintNode(node, tones) {
     const { pen, scale } = this;
     const look = this.looks.get(node.id);
-    const fused = node.kind === "operator" && this.fused.has(node.name);
     const port = node.kind === "input" || node.kind === "output";
-    pen.fillStyle = fused ? tones.sunk ?? "" : look?.fill ?? (port ? tones.sunk ?? "" : tones.card ?? "");
+    pen.fillStyle = look?.fill ?? (scale < READABLE ? tones.line ?? "" : port ? tones.sunk ?? "" : tones.card ?? "");
     pen.beginPath();
-    pen.roundRect(node.x, node.y, node.width, node.height, port ? node.height / 2 : 7);
+    // from afar a box is a stroke that can still be seen
+    const wide = Math.max(node.width, 9 / scale);
+    pen.roundRect(node.x - (wide - node.width) / 2, node.y, wide, node.height, port ? node.height / 2 : 7);
     pen.fill();
-    pen.setLineDash(fused ? [5, 4] : []);
     const outstanding = node.id === this.chosen || this.path.has(node.id) || this.marked.has(node.id);
     pen.strokeStyle = outstanding ? tones.accent ?? "" : tones.line ?? "";
-    pen.lineWidth = outstanding ? Math.max(4, 2.5 / scale) : Math.max(1, 0.6 / scale);
+    pen.lineWidth = outstanding ? Math.max(4, 2.5 / scale) : 1;
     pen.stroke();
-    pen.setLineDash([]);
-    if (scale < 0.3) return;
-    this.writeNode(node, fused ? tones.quiet ?? "" : look?.ink ?? tones.text ?? "", fused ? "fused" : look?.text ?? "");
+    if (scale >= READABLE) this.writeNode(node, look?.ink ?? tones.text ?? "", look?.text ?? "");
   }
 
   /**
@@ -246,7 +277,8 @@ export class GraphCanvas {
     pen.textBaseline = "middle";
     pen.textAlign = "left";
     pen.font = "600 12.5px system-ui, sans-serif";
-    const middle = node.y + node.height / 2;
+    const lines = node.kind === "operator" ? node.operators.slice(1) : [];
+    const middle = node.y + (node.height - lines.length * LINE) / 2;
     const single = node.height < 40;
     const title = node.kind === "module" ? `▸ ${node.name}` : node.name;
     pen.fillText(shorten(pen, title, width), left, single ? middle : middle - 9);
@@ -258,6 +290,7 @@ export class GraphCanvas {
     pen.textAlign = "right";
     pen.fillText(value, left + width, middle + 10);
     pen.textAlign = "left";
+    lines.forEach((name, index) => pen.fillText(shorten(pen, `+ ${name}`, width), left, middle + 10 + LINE * (index + 1)));
   }
 
   /** Follow mouse, fingers, wheel and keys. */
@@ -289,7 +322,7 @@ export class GraphCanvas {
     }
     element.addEventListener("click", (event) => {
       const node = travelled < 6 ? this.hit({ x: event.offsetX, y: event.offsetY }) : null;
-      if (node) this.listener.pick(node);
+      if (node) this.listener.pick(this.lineAt(node, event.offsetY));
     });
     element.addEventListener("dblclick", (event) => {
       const node = this.hit({ x: event.offsetX, y: event.offsetY });
@@ -314,7 +347,10 @@ export class GraphCanvas {
     } else if (event.key.startsWith("Arrow")) {
       const from = this.drawing.nodes.get(this.chosen ?? "");
       const to = from ? this.drawing.next(from, event.key) : this.drawing.layout.nodes[0];
-      if (to) this.listener.pick(to);
+      if (to) {
+        this.listener.pick(to.id);
+        this.reveal(to);
+      }
     } else return;
     event.preventDefault();
   }

@@ -6,7 +6,7 @@ import { heat, heatColour, hue, ink } from "../../charts/colours.js";
 import * as format from "../../format.js";
 
 /** @typedef {import("../../store.js").Layer} Layer */
-/** @typedef {{fill: string, ink: string, text: string, part: number}} Look how a node is drawn; part is of the most, 0 to 1 */
+/** @typedef {{fill: string, ink: string, text: string, part: number, value?: number}} Look how a node is drawn; part is of the most, 0 to 1; value is missing where there is no order */
 /** @typedef {{id: string, kind: string, operators: string[]}} Drawn */
 
 /**
@@ -73,7 +73,7 @@ export function looksOf(measure, nodes, layers, losses) {
   for (const [id, value] of values) {
     // the root spreads the many small ones, which would all look alike
     const part = most > 0 ? Math.sqrt(Math.max(0, value) / most) : 0;
-    looks.set(id, { fill: heat(part), ink: ink(heatColour(part)), text: measure.write?.(value) ?? String(value), part });
+    looks.set(id, { fill: heat(part), ink: ink(heatColour(part)), text: measure.write?.(value) ?? String(value), part, value });
   }
   for (const [id, kind] of kinds) looks.set(id, { fill: hue(KIND_HUES[kind] ?? 5), ink: "#10151c", text: kind, part: 0.5 });
   return { looks, most, hottest: hottest?.[0] ?? null, kinds: KINDS.filter((kind) => [...kinds.values()].includes(kind)) };

@@ -34,6 +34,7 @@ export function minimap(graph) {
   }
   /** Draw the frame of the view. */
   function draw() {
+    element.hidden = graph.isWhole;
     const pen = /** @type {CanvasRenderingContext2D} */ (element.getContext("2d"));
     pen.clearRect(0, 0, element.width, element.height);
     pen.drawImage(whole, 0, 0);

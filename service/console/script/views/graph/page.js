@@ -3,6 +3,7 @@
  * @module
  */
 import { GraphCanvas } from "./canvas.js";
+import { absorb } from "./fused.js";
 import { MEASURES, kindColour, looksOf } from "./measures.js";
 import { minimap } from "./minimap.js";
 import { Drawing } from "./model.js";
@@ -11,7 +12,7 @@ import { operatorTable } from "./table.js";
 import { json, query } from "../../api.js";
 import { failure, fill, h, loading, stylesheet } from "../../dom.js";
 import { remember } from "../../router.js";
-import { findRun, noRun } from "../../runs.js";
+import { findRun, noRun, runSample } from "../../runs.js";
 import * as format from "../../format.js";
 
 /**
@@ -25,7 +26,8 @@ export async function show(context) {
   fill(root, loading("The server lays the graph out …"));
   const [layout, run] = await Promise.all([loadLayout(context), findRun(context)]);
   if (signal.aborted) return;
-  const page = new GraphPage(context, new Drawing(layout), run);
+  const layers = new Map((run?.trace.layers ?? []).map((layer) => [layer.name, layer]));
+  const page = new GraphPage(context, new Drawing(absorb(layout, layers)), run, layers);
   page.build();
   page.pick(state.get("node"), true);
 }
@@ -45,23 +47,22 @@ class GraphPage {
    * @param {import("../../app.js").Context} context
    * @param {Drawing} drawing
    * @param {import("../../store.js").Run|null} run
+   * @param {Map<string, import("../../store.js").Layer>} layers of the run
    */
-  constructor(context, drawing, run) {
+  constructor(context, drawing, run, layers) {
     this.context = context;
     this.drawing = drawing;
     this.run = run;
-    /** @type {Map<string, import("../../store.js").Layer>} */
-    this.layers = new Map((run?.trace.layers ?? []).map((layer) => [layer.name, layer]));
+    this.layers = layers;
     /** @type {Map<string, number>} */
     this.losses = new Map();
     /** @type {string|null} */
     this.pathFrom = null;
     this.graph = new GraphCanvas(drawing, {
-      pick: (node) => this.pick(node.id, false),
+      pick: (name) => this.pick(name, false),
       open: (node) => { if (node.kind === "module") this.open(node); },
       moved: () => this.map?.draw(),
     });
-    for (const layer of this.layers.values()) if (layer.fused_into) this.graph.fused.add(layer.name);
     this.map = minimap(this.graph);
     this.panel = h("section", { class: "card panel", "aria-label": "Operator" });
     this.legend = h("div", { class: "heat-legend" });
@@ -79,11 +80,11 @@ class GraphPage {
     fill(root,
       h("div", { class: "head" }, h("h1", {}, `Graph of ${model?.name}`),
         h("p", {}, `${count.toLocaleString("en")} operators, from the inputs down to the outputs. ${this.runText()}`)),
-      !this.run && h("section", { class: "card" }, noRun(this.context, () => void show({ ...this.context, state: placeState() }), "Run the model once, and its operators are coloured by the time they took.")),
-      h("div", { class: "row graph-tools" }, this.measureChoice(), this.search(), modules && this.moduleButtons(), this.zoomButtons()),
-      h("div", { class: "row between" }, this.legend, this.message),
+      !this.run && h("section", { class: "card graph-run" }, noRun(this.context, () => void show({ ...this.context, state: placeState() }), "Run the model once, and its operators are coloured by the time they took.")),
+      h("div", { class: "row graph-tools" }, this.measureChoice(), this.search(), modules && this.moduleButtons()),
+      h("div", { class: "row between legend-row" }, this.legend, this.message),
       h("div", { class: "graph-columns" },
-        h("div", { class: "graph-frame" }, this.graph.element, this.map.element),
+        h("div", { class: "graph-frame" }, this.graph.element, this.map.element, this.zoomButtons()),
         this.panel),
       this.help,
       operatorTable(this.drawing, this.layers, (name) => {
@@ -96,7 +97,7 @@ class GraphPage {
     signal.addEventListener("abort", () => observer.disconnect());
     addEventListener("themechange", () => { this.graph.refresh(); this.map.repaint(); }, { signal });
     this.colour();
-    this.graph.fit();
+    this.graph.start();
     if (this.measure.name === "loss") void this.loadLosses().then(() => this.colour());
   }
 
@@ -115,9 +116,9 @@ class GraphPage {
     this.graph.element.dataset.hottest = hottest ?? "";
     this.help.textContent = this.measure.help;
     const ranked = kinds.length === 0 && most > 0;
-    fill(this.legend, ranked && [h("span", { class: "number" }, this.measure.write?.(0) ?? "0"), h("span", { class: "heat-scale", "aria-hidden": "true" }), h("span", { class: "number" }, this.measure.write?.(most) ?? "")],
+    fill(this.legend, ranked && [h("span", { class: "number" }, this.measure.write?.(0) ?? "0"), h("span", { class: "heat-scale", "aria-hidden": "true" }), h("span", { class: "number" }, this.measure.write?.(most) ?? ""), h("span", { class: "quiet" }, "square-root scale")],
       kinds.map((kind) => h("span", { class: "row legend-kind" }, h("span", { class: "swatch-kind", style: { background: kindColour(kind) }, "aria-hidden": "true" }), kind)),
-      this.graph.fused.size > 0 && h("span", { class: "row legend-kind" }, h("span", { class: "swatch-kind fused", "aria-hidden": "true" }), "fused into another"));
+      [...this.layers.values()].some((layer) => layer.fused_into) && h("span", { class: "quiet" }, "+ fused into the operator above it"));
     this.graph.refresh();
     this.map.repaint();
   }
@@ -141,6 +142,11 @@ class GraphPage {
     const { compareWithNumpy } = await import("../compare/losses.js");
     this.message.textContent = "The server runs the model with numpy as well …";
     try {
+      if (!this.run) {
+        // what was fused is known from a run only, and has its host's result to compare
+        await runSample(this.context);
+        return this.reload({ measure: "loss" });
+      }
       this.losses = await compareWithNumpy(this.context);
       this.message.textContent = "";
     } catch (error) {
@@ -190,28 +196,44 @@ class GraphPage {
     const now = this.context.state.get("collapse") ?? "auto";
     return h("div", { class: "row" }, h("span", { class: "quiet" }, "Modules"), ways.map(([way, title]) => h("button", {
       class: "small", "aria-pressed": String(way === now), onclick: () => this.reload({ collapse: way === "auto" ? null : way, open: null, closed: null }),
-    }, title)), this.closeButton());
+    }, title)));
   }
 
-  /** A button that closes the module of the chosen operator. */
-  closeButton() {
-    return h("button", { class: "small", onclick: () => {
-      const module = this.drawing.nodes.get(this.graph.chosen ?? "")?.module;
-      if (!module) { this.message.textContent = "Choose an operator of a module first."; return; }
-      const state = placeState();
-      const kept = (state.get("open") ?? "").split(",").filter((name) => name && name !== module);
-      const closed = new Set([...(state.get("closed") ?? "").split(",").filter(Boolean), module]);
-      this.reload({ open: kept.join(","), closed: [...closed].join(",") });
-    } }, "Close this module");
+  /** @param {string} module to draw as one node */
+  close(module) {
+    const state = placeState();
+    const kept = (state.get("open") ?? "").split(",").filter((name) => name && name !== module);
+    const closed = new Set([...(state.get("closed") ?? "").split(",").filter(Boolean), module]);
+    this.reload({ open: kept.join(","), closed: [...closed].join(",") });
   }
 
-  /** Buttons to zoom. */
+  /**
+   * What can be done with the chosen node.
+   * @param {import("./model.js").GraphNode} node
+   */
+  nodeButtons(node) {
+    return h("p", { class: "row" },
+      h("button", { class: "small", onclick: () => { this.pathFrom = node.id; this.message.textContent = "Now choose the other end."; } }, "Path from here"),
+      node.module && h("button", { class: "small", onclick: () => this.close(node.module) }, `Close ${node.module}`));
+  }
+
+  /** @param {"svg"|"png"} kind */
+  async save(kind) {
+    try {
+      await (await import("./picture.js")).downloadPicture(this.graph, `${this.context.model?.name}-graph`, kind);
+    } catch (error) {
+      this.message.textContent = error instanceof Error ? error.message : "The browser cannot draw a picture of this size.";
+    }
+  }
+
+  /** Buttons to zoom, and to download what is drawn. */
   zoomButtons() {
     return h("div", { class: "row zoom" },
       h("button", { class: "small", "aria-label": "Zoom out", onclick: () => this.graph.zoom(0.8) }, "−"),
       h("button", { class: "small", "aria-label": "Zoom in", onclick: () => this.graph.zoom(1.25) }, "+"),
       h("button", { class: "small", onclick: () => this.graph.fit() }, "Fit"),
-      h("button", { class: "small", onclick: () => { this.pathFrom = this.graph.chosen; this.message.textContent = this.pathFrom ? "Now choose the other end." : "Choose an operator first; the path begins there."; } }, "Path from here"));
+      h("button", { class: "small", "aria-label": "Download as SVG", onclick: () => this.save("svg") }, "SVG"),
+      h("button", { class: "small", "aria-label": "Download as PNG", onclick: () => this.save("png") }, "PNG"));
   }
 
   /**
@@ -248,10 +270,11 @@ class GraphPage {
       this.pathFrom = null;
     }
     remember({ node: name }, !placeState().has("node"));
-    if (reveal || document.activeElement === this.graph.element) this.graph.reveal(node);
+    if (reveal) this.graph.reveal(node);
     else this.graph.refresh();
+    const fused = node.kind === "operator" && name !== node.id ? this.layers.get(name ?? "") : null;
     void showPanel(this.panel, {
-      node, model: this.context.model?.name ?? "", version: this.context.version, layers: this.layers, run: this.run,
+      node: fused ? { ...node, name: fused.name, type: fused.type } : node, buttons: this.nodeButtons(node), model: this.context.model?.name ?? "", version: this.context.version, layers: this.layers, run: this.run,
       pick: (other) => this.pick(other, true), open: (module) => this.open(module),
     });
   }

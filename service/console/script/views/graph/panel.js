@@ -3,6 +3,7 @@
  * @module
  */
 import { jsonOrNull, query } from "../../api.js";
+import { heatColour } from "../../charts/colours.js";
 import { histogram } from "../../charts/histogram.js";
 import { fill, h, loading, s } from "../../dom.js";
 import { address } from "../../router.js";
@@ -12,6 +13,7 @@ import * as format from "../../format.js";
 /**
  * @typedef {object} Shown what the panel is about
  * @property {import("./model.js").GraphNode} node chosen
+ * @property {HTMLElement} buttons what can be done with it
  * @property {string} model name of the model
  * @property {string|null} version of it
  * @property {Map<string, import("../../store.js").Layer>} layers of the run
@@ -29,12 +31,12 @@ const RUNS = 12;
  * @param {Shown} shown what it is about
  */
 export async function showPanel(root, shown) {
-  const { node, model, version, layers, run } = shown;
+  const { node, buttons, model, version, layers, run } = shown;
   if (node.kind === "module") return showModule(root, shown);
   const layer = layers.get(node.name);
   const details = h("div", { class: "stack" }, loading("Reading the operator …"));
   const history = h("div", {});
-  fill(root, h("h2", { class: "mono wrap" }, node.name), h("p", { class: "row" }, h("span", { class: "pill" }, node.type), layer && h("span", { class: "pill" }, layer.backend), layer && h("span", { class: "pill" }, layer.precision)),
+  fill(root, h("h2", { class: "mono wrap" }, node.name), h("p", { class: "row" }, h("span", { class: "pill" }, node.type), layer && h("span", { class: "pill" }, layer.backend), layer && h("span", { class: "pill" }, layer.precision)), buttons,
     layer && timeOf(layer, shown), history, details);
   const path = `/graph/operators/${encodeURIComponent(node.name)}${query({ model, version })}`;
   const [found] = await Promise.all([jsonOrNull(path).catch(() => null), layer && run ? showHistory(history, shown) : null]);
@@ -110,19 +112,38 @@ function attribute(found) {
   return h("div", { class: "stack tight" }, h("p", {}, h("strong", { class: "mono" }, found.name), h("span", { class: "quiet number" }, ` ${format.shape(found.shape)} ${found.dtype} · ${format.bytes(found.bytes)}`)),
     odd && h("p", { class: "notice bad" }, `Holds ${odd}.`),
     found.histogram && histogram(found.histogram.edges, found.histogram.counts, found.name),
-    found.mean !== null && found.mean !== undefined && h("p", { class: "quiet number" }, `mean ${format.value(found.mean)}, deviation ${format.value(found.std)}`));
+    found.mean !== null && found.mean !== undefined && h("p", { class: "quiet number" }, `mean ${format.value(found.mean)}, deviation ${format.value(found.std)}`),
+    found.filters && filterPictures(found));
+}
+
+/**
+ * Filters as pictures, dark for the least value and light for the greatest.
+ * @param {any} found an attribute as `/graph/operators/NAME` gives it
+ */
+function filterPictures({ name, shape, filters, min, max }) {
+  const pictures = filters.map((/** @type {(number|null)[][]} */ rows, /** @type {number} */ index) => {
+    const [height, width] = [rows.length, rows[0]?.length ?? 0];
+    const canvas = h("canvas", { width, height, class: "filter", role: "img", "aria-label": `Filter ${index} of ${name}` });
+    const image = new ImageData(width, height);
+    rows.flat().forEach((value, at) => image.data.set(value === null ? [255, 0, 144, 255] : [...heatColour((value - min) / (max - min || 1)), 255], at * 4));
+    canvas.getContext("2d")?.putImageData(image, 0, 0);
+    return canvas;
+  });
+  const text = shape.length === 2 ? "As a picture" : `${filters.length === shape[0] ? "All" : "The first"} ${filters.length} filters, each by its first channel`;
+  return h("div", { class: "stack tight" }, h("p", { class: "quiet" }, `${text}; dark is ${format.value(min)}, light ${format.value(max)}.`),
+    h("div", { class: filters.length > 1 ? "filters" : "" }, pictures));
 }
 
 /**
  * @param {HTMLElement} root
  * @param {Shown} shown
  */
-function showModule(root, { node, layers, pick, open }) {
+function showModule(root, { node, buttons, layers, pick, open }) {
   const inside = node.operators.map((name) => ({ name, layer: layers.get(name) }));
   const share = inside.reduce((sum, { layer }) => sum + (layer?.share ?? 0), 0);
   const slowest = [...inside].sort((a, b) => (b.layer?.duration_ms ?? 0) - (a.layer?.duration_ms ?? 0)).slice(0, 20);
   fill(root, h("h2", { class: "mono wrap" }, node.name), h("p", { class: "quiet" }, `A module of ${node.operators.length} operators${share ? `, ${format.percent(share)} of the time` : ""}.`),
-    h("p", {}, h("button", { class: "primary", onclick: () => open(node) }, "Open the module")),
+    h("p", {}, h("button", { class: "primary", onclick: () => open(node) }, "Open the module")), buttons,
     h("h3", {}, "Its slowest operators"),
     h("ul", { class: "plain-list" }, slowest.map(({ name, layer }) => h("li", {}, h("button", { class: "link mono", onclick: () => pick(name) }, name), h("span", { class: "quiet number" }, ` ${format.milliseconds(layer?.duration_ms)}`)))));
 }

@@ -13,9 +13,11 @@ const COLUMNS = 20;
 /**
  * Build a part for each output.
  * @param {{name: string, shape: number[]|null, dtype: string, data: any}[]} list of the response
+ * @param {boolean} folded whether they are only beside the predictions
  */
-export function outputs(list) {
-  return h("details", { "data-name": "outputs" }, h("summary", {}, list.length > 1 ? `Raw outputs (${list.length})` : "Raw output"),
+export function outputs(list, folded) {
+  const title = list.length > 1 ? `Raw outputs (${list.length})` : "Raw output";
+  return h(folded ? "details" : "section", { "data-name": "outputs" }, folded ? h("summary", {}, title) : null,
     list.filter(({ data }) => data !== undefined).map(({ name, shape, dtype, data }) => {
       const rows = flatten(data, shape ?? []);
       /** @type {import("../../tabs.js").Tab[]} */

@@ -10,7 +10,7 @@ import * as format from "../../format.js";
 
 /**
  * @typedef {{label: string, index: number, probability?: number, box: number[], area?: number|null, share?: number,
- *   points?: number[][], mask?: any, rle?: any}} Found
+ *   points?: number[][], corners?: number[][], mask?: any, rle?: any}} Found
  * @typedef {{boxes: boolean, masks: boolean, names: boolean, points: boolean}} Shown
  */
 
@@ -25,7 +25,7 @@ export async function overlay({ model, result, input }) {
   const bitmap = await createImageBitmap(/** @type {Blob} */ (input.body));
   const items = result.predictions[0];
   /** @type {Found[]} */
-  const found = items[0]?.regions ?? items;
+  const found = (items[0]?.regions ?? items).map((/** @type {any} */ item) => ("text" in item ? { ...item, label: item.text, index: 0 } : item));
   const canvas = h("canvas", { class: "picture", role: "img" });
   const table = h("tbody", {});
   const summary = h("p", { class: "found", role: "status" });
@@ -41,14 +41,14 @@ export async function overlay({ model, result, input }) {
     least.textContent = format.percent(limit);
     const chosen = found.filter(({ probability }) => probability === undefined || probability >= limit);
     paint(canvas, bitmap, chosen, kept.shown, model);
-    const words = chosen.length ? chosen.map(({ label }) => label).join(", ") : "nothing";
+    const words = chosen.length ? wordsOf(chosen) : "nothing";
     canvas.setAttribute("aria-label", `The picture, with what was found: ${words}`);
     summary.textContent = chosen.length ? `Found: ${words}` : filters && found.length ? "Nothing is this probable: move the slider down." : "Nothing was found.";
     fill(table, chosen.map((item) => rowOf(item)));
   }
   threshold.addEventListener("input", draw);
   /** @type {[keyof Shown, string, boolean][]} */
-  const choices = [["boxes", "Boxes", true], ["names", "Labels", true], ["masks", "Masks", found.some(({ mask, rle }) => mask || rle)], ["points", "Points", found.some(({ points }) => points)]];
+  const choices = [["boxes", "Boxes", true], ["names", "Labels", !found.some(({ corners }) => corners)], ["masks", "Masks", found.some(({ mask, rle }) => mask || rle)], ["points", "Points", found.some(({ points }) => points)]];
   draw();
   const percentName = filters ? "Probability" : "Share";
   return h("div", { class: "stack" }, canvas,
@@ -60,6 +60,15 @@ export async function overlay({ model, result, input }) {
     summary,
     h("details", { "data-name": "found" }, h("summary", {}, "As a table"), h("div", { class: "scroll" }, h("table", {},
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Label"), h("th", { scope: "col", class: "number" }, percentName), h("th", { scope: "col" }, "Left, top, right, bottom"))), table))));
+}
+
+/**
+ * What was found, in words: names, or lines of text below one another.
+ * @param {Found[]} found
+ */
+function wordsOf(found) {
+  if (!found[0]?.corners) return found.map(({ label }) => label).join(", ");
+  return found.map(({ label }) => label).filter(Boolean).join("\n") || `${found.length} ${found.length === 1 ? "line" : "lines"} of text`;
 }
 
 /** @param {Found} item */
@@ -87,29 +96,39 @@ function paint(canvas, bitmap, found, shown, model) {
   if (shown.masks) for (const item of found) paintMask(pen, item, scale);
   for (const item of [...found].reverse()) {
     const colour = hue(item.index);
-    if (shown.boxes) paintBox(pen, item.box, scale, colour, unit);
+    if (shown.boxes) paintBox(pen, item.corners ?? cornersOf(item.box), scale, colour, unit);
     if (shown.points && item.points) paintPoints(pen, item.points, scale, unit, model.skeleton ?? null);
-    if (shown.names) paintName(pen, item, scale, colour, unit);
+    if (shown.names && !item.corners) paintName(pen, item, scale, colour, unit);
   }
 }
 
 /**
- * @param {CanvasRenderingContext2D} pen
  * @param {number[]} box
+ * @returns {number[][]}
+ */
+function cornersOf([left = 0, top = 0, right = 0, bottom = 0]) {
+  return [[left, top], [right, top], [right, bottom], [left, bottom]];
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number[][]} corners
  * @param {number} scale
  * @param {string} colour
  * @param {number} unit
  */
-function paintBox(pen, [left = 0, top = 0, right = 0, bottom = 0], scale, colour, unit) {
-  const place = /** @type {const} */ ([left * scale, top * scale, (right - left) * scale, (bottom - top) * scale]);
+function paintBox(pen, corners, scale, colour, unit) {
+  pen.beginPath();
+  for (const [x = 0, y = 0] of corners) pen.lineTo(x * scale, y * scale);
+  pen.closePath();
   pen.lineJoin = "round";
   // a dark line below the coloured one can be seen on any picture
   pen.strokeStyle = "rgb(0 0 0 / 65%)";
   pen.lineWidth = 7 * unit;
-  pen.strokeRect(...place);
+  pen.stroke();
   pen.strokeStyle = colour;
   pen.lineWidth = 4 * unit;
-  pen.strokeRect(...place);
+  pen.stroke();
 }
 
 /**

@@ -127,7 +127,7 @@ function heading(model) {
   const facts = [
     model.task ? h("span", { class: "pill" }, model.task) : null,
     ...model.inputs.map((port) => h("span", { class: "pill" }, `takes ${format.shape(port.shape)} ${port.dtype ?? ""}`)),
-    model.parameter_count !== null && h("span", { class: "pill" }, `${format.count(model.parameter_count)} parameters`),
+    Boolean(model.parameter_count) && h("span", { class: "pill" }, `${format.count(model.parameter_count)} parameters`),
     model.multiply_adds !== null && h("span", { class: "pill" }, `${format.count(model.multiply_adds)} multiply-adds`),
   ];
   return h("div", { class: "head" }, h("h1", {}, model.name), model.description && h("p", {}, model.description), h("div", { class: "row pills" }, facts));

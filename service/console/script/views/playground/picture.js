@@ -45,7 +45,7 @@ async function samples(strip, { model, version, run, signal }) {
 }
 
 /**
- * A button for a sample. Its picture is fetched when somebody moves or types: the first view then needs few requests.
+ * A button for a sample. Its picture is fetched when it comes into view.
  * @param {string} path
  * @param {string} name
  * @param {string|null} version
@@ -72,10 +72,12 @@ function sample(path, name, version, run, signal) {
     signal.addEventListener("abort", () => URL.revokeObjectURL(url));
     fill(button, h("img", { src: url, alt: "", width: 56, height: 56 }));
   }
-  const seen = new AbortController();
-  signal.addEventListener("abort", () => seen.abort());
-  for (const event of ["pointermove", "pointerdown", "keydown", "scroll"]) {
-    addEventListener(event, () => { seen.abort(); thumbnail().catch(() => {}); }, { signal: seen.signal, passive: true });
-  }
+  const observer = new IntersectionObserver(([entry]) => {
+    if (!entry?.isIntersecting) return;
+    observer.disconnect();
+    thumbnail().catch(() => {});
+  });
+  observer.observe(button);
+  signal.addEventListener("abort", () => observer.disconnect());
   return button;
 }

@@ -8,8 +8,10 @@ import { outputs } from "./outputs.js";
 import { overlay } from "./overlay.js";
 import { stages } from "./stages.js";
 import { vectors } from "./vectors.js";
+import { why } from "./why.js";
 import { fill, h } from "../../dom.js";
 import { address } from "../../router.js";
+import { keptRun } from "../../store.js";
 import * as format from "../../format.js";
 
 /**
@@ -32,12 +34,14 @@ import * as format from "../../format.js";
 export async function showResponse(root, answered) {
   const { result, live } = answered;
   const main = await predictions(answered);
+  const run = !live && result.trace ? await keptRun(result.request_id).catch(() => null) : null;
   const where = keptOpen(root);
+  const raw = !live && result.outputs?.some((/** @type {any} */ output) => output.data !== undefined) && outputs(result.outputs, Boolean(result.predictions));
   fill(root,
-    h("div", { class: "row between" }, h("h2", {}, "Response"), h("span", { class: "quiet number" }, `version ${result.version} · ${format.milliseconds(result.timing.total_ms)} in the server`)),
+    h("div", { class: "row between" }, h("h2", {}, "Response"), h("span", { class: "quiet number" }, `version ${result.version} · ${format.milliseconds(run?.total_ms ?? result.timing.total_ms)} in the server`)),
     ...(result.warnings ?? []).map((/** @type {string} */ text) => h("p", { class: "notice warn" }, text)),
-    main, stages(answered), !live && links(answered), !live && code(answered, /** @type {HTMLInputElement|null} */ (main.querySelector("#threshold"))),
-    !live && result.outputs?.some((/** @type {any} */ output) => output.data !== undefined) && outputs(result.outputs));
+    main, !result.predictions && raw, stages(answered, run), !live && links(answered), !live && why(answered), !live && code(answered, /** @type {HTMLInputElement|null} */ (main.querySelector("#threshold"))),
+    result.predictions && raw);
   for (const details of root.querySelectorAll("details")) details.open = where.has(details.dataset.name ?? "");
 }
 
@@ -56,7 +60,7 @@ function keptOpen(root) {
 async function predictions(answered) {
   const { result, input } = answered;
   const items = result.predictions;
-  if (!items) return h("p", { class: "quiet" }, "This model’s outputs are tensors; they are below.");
+  if (!items) return h("p", { class: "quiet" }, "This model’s outputs are tensors:");
   const [first] = items;
   const drawn = first?.some((/** @type {any} */ item) => item.box || item.regions) || (first?.length === 0 && result.images?.length);
   if (drawn && result.images?.length && input.kind === "picture") return overlay(answered);

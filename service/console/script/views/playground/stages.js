@@ -2,15 +2,17 @@
  * Where the time of a request went.
  * @module
  */
+import { stageColour } from "../../charts/colours.js";
 import { h } from "../../dom.js";
 import * as format from "../../format.js";
 
 /**
  * Build a bar of the stages, and the same as a list.
  * @param {import("./response.js").Answered} answered run
+ * @param {import("../../store.js").Run|null} run as the server keeps it: its times are those of the other pages
  */
-export function stages({ result, roundTrip }) {
-  const { timing } = result;
+export function stages({ result, roundTrip }, run) {
+  const timing = run ? timesOf(run) : result.timing;
   /** @type {[string, string, number, string][]} */
   const parts = [
     ["decode", "Decode", timing.decode_ms, "The body was read, pictures were prepared"],
@@ -24,8 +26,22 @@ export function stages({ result, roundTrip }) {
   const total = parts.reduce((sum, [, , ms]) => sum + ms, 0) || 1;
   return h("div", { class: "stack tight" }, h("h3", {}, "Where the time went"),
     h("div", { class: "stage-bar", "aria-hidden": "true" }, parts.map(([name, , ms]) =>
-      h("span", { class: `stage ${name}`, style: { "flex-grow": String(ms / total) } }))),
+      h("span", { class: "stage", style: { "flex-grow": String(ms / total), background: stageColour(name) } }))),
     h("ul", { class: "legend" }, parts.map(([name, title, ms, why]) =>
-      h("li", { title: why }, h("span", { class: `swatch ${name}`, "aria-hidden": "true" }), `${title} `, h("span", { class: "number stage-time" }, format.milliseconds(ms))))),
+      h("li", { title: why }, h("span", { class: "swatch", style: { background: stageColour(name) }, "aria-hidden": "true" }), `${title} `, h("span", { class: "number stage-time" }, format.milliseconds(ms))))),
     h("p", { class: "help number" }, `The browser waited ${format.milliseconds(roundTrip)} in all, with the network.`));
+}
+
+/**
+ * The stages of a run by its stamps.
+ * @param {import("../../store.js").Run} run
+ */
+function timesOf({ stamps, total_ms: total }) {
+  /** @param {string} name */
+  const at = (name) => stamps[`${name}_ms`] ?? 0;
+  return {
+    decode_ms: at("decode_end") - at("decode_start"), forward_ms: at("forward_end") - at("forward_start"),
+    queue_ms: at("decode_start") - at("queued") + at("forward_start") - at("decode_end"),
+    encode_ms: at("encode_end") - at("forward_end"), total_ms: total,
+  };
 }

@@ -2,8 +2,10 @@
  * Tensors: random ones, typed ones, or a file's.
  * @module
  */
+import { json, query } from "../../api.js";
 import { h } from "../../dom.js";
 import { inputOfFile } from "../../inference.js";
+import { generator, idsOf } from "../../invented.js";
 import { DTYPES, writeNpy } from "../../npy.js";
 import { writeNpz } from "../../npz.js";
 import { tabs } from "../../tabs.js";
@@ -31,7 +33,7 @@ export function tensor(panel, bench) {
  * @param {HTMLElement} panel
  * @param {Bench} bench
  */
-function random(panel, { model, run }) {
+function random(panel, { model, version, run }) {
   const fields = model.inputs.map((port, index) => ({
     port,
     shape: h("input", { id: `shape-${index}`, class: "mono", value: (port.shape ?? [1]).map((size) => size ?? 1).join(", ") }),
@@ -42,12 +44,13 @@ function random(panel, { model, run }) {
   const seed = h("input", { id: "random-seed", type: "number", value: "1", min: 0, step: 1, class: "short" });
   const problem = h("p", { class: "notice bad", role: "alert", hidden: true });
   /** Make the tensors and ask the model. */
-  function ask() {
+  async function ask() {
     problem.hidden = true;
     try {
+      const graph = kind.value === "uniform" && model.inputs.some(({ dtype }) => /[iu]\d/.test(dtype ?? "")) ? await json(`/graph${query({ model: model.name, version })}`) : null;
       const next = generator(Number(seed.value), kind.value);
       const files = fields.map(({ port, shape }) =>
-        /** @type {[string, Uint8Array<ArrayBuffer>]} */ ([port.operand, array(port, shape.value, next, kind.value)]));
+        /** @type {[string, Uint8Array<ArrayBuffer>]} */ ([port.operand, array(port, shape.value, next, graph ? idsOf(graph, port.operand) : 0)]));
       const [first] = files;
       const single = files.length === 1 && first;
       const body = single ? new Blob([single[1]], { type: "application/x-npy" }) : writeNpz(files);
@@ -72,9 +75,9 @@ function random(panel, { model, run }) {
  * @param {Port} port
  * @param {string} text
  * @param {() => number} next
- * @param {string} kind
+ * @param {number} count of the ids that whole numbers may be; 0 for numbers as they come
  */
-function array(port, text, next, kind) {
+function array(port, text, next, count) {
   const shape = text.split(/[\s,×x]+/).filter(Boolean).map(Number);
   const size = shape.reduce((a, b) => a * b, 1);
   if (!shape.every((entry) => Number.isInteger(entry) && entry >= 0)) throw new Error(`The shape of ${port.name} is a list of whole numbers, such as 1, 3, 224, 224.`);
@@ -82,28 +85,8 @@ function array(port, text, next, kind) {
   const dtype = DTYPES[port.dtype ?? "f32"] ?? "<f4";
   const whole = !dtype.includes("f");
   const values = new Float64Array(size);
-  for (let index = 0; index < size; index += 1) values[index] = whole && kind === "uniform" ? Math.floor(next() * 2) : next();
+  for (let index = 0; index < size; index += 1) values[index] = whole && count ? Math.floor(next() * count) : next();
   return writeNpy(shape, dtype, values);
-}
-
-/**
- * Numbers of Mulberry32, a small generator that gives the same numbers for the same seed everywhere.
- * @param {number} seed
- * @param {string} kind
- * @returns {() => number}
- */
-function generator(seed, kind) {
-  if (kind === "zeros") return () => 0;
-  if (kind === "ones") return () => 1;
-  let state = seed >>> 0;
-  const uniform = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-  // Box and Muller's transform
-  return kind === "uniform" ? uniform : () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 }
 
 /**

@@ -2,7 +2,7 @@
  * Spans on a canvas, a row per thread; it zooms and pans.
  * @module
  */
-import { hue } from "../../charts/colours.js";
+import { hue, stageColour } from "../../charts/colours.js";
 import { h } from "../../dom.js";
 import { colour } from "../../theme.js";
 import * as format from "../../format.js";
@@ -14,8 +14,6 @@ const GAP = 14;
 const TITLE = 20;
 const AXIS = 26;
 
-/** Colours of stages; layers take a hue by their type, so that equals look alike. @type {Record<string, number>} */
-const HUES = { queue: 1, decode: 3, run: 6, encode: 2, numpy: 5 };
 
 /** A canvas of spans. */
 export class Flame {
@@ -93,7 +91,7 @@ export class Flame {
     const { left, top, width, height } = this.place(span);
     if (left > viewWidth || left + width < 0) return;
     const shown = Math.max(1, width > 3 ? width - 1 : width);
-    pen.fillStyle = span.layer && span.kind !== "numpy" ? hue(this.types.indexOf(span.detail)) : hue(HUES[span.kind] ?? 7);
+    pen.fillStyle = span.layer && span.kind !== "numpy" ? hue(this.types.indexOf(span.detail)) : stageColour(span.kind);
     pen.fillRect(left, top, shown, height);
     if (span === this.chosen) {
       pen.strokeStyle = colour("text");

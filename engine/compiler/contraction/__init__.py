@@ -1,0 +1,1 @@
+"""Convolution, linear layer and matrix product: one contraction in every precision, for static and runtime sizes."""

@@ -1,0 +1,309 @@
+"""Direct convolution, any kernel, stride, dilation and groups; with one pixel a row it is a matrix product.
+
+Arguments: input, weights, numbers of filters, output, the epilogue's operands, scratch memory where it is staged, then
+the number of pixels of a row where that is a runtime dimension. Channels of input and output are contiguous. Weights
+are those of `packing`.
+
+The input has its padding around it, or is staged: then each chunk first copies the rows that it needs into scratch
+memory, with zeros around them. That costs little, since the rows have to come into the cache in any case.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from engine.compiler.contraction.arithmetic import FLOAT32, Arithmetic, FilterPacking
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Place
+from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.split import ChunkSize
+from engine.compiler.contraction.tile import (
+    LINE,
+    Axis,
+    Prefetch,
+    Tile,
+    each_block,
+    each_tile,
+    emit_tile,
+    merged,
+    steps_of,
+)
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.memory.region import Region, line
+from engine.quantization.tensor_scale import TensorScale
+
+_LINES = 2
+"""Cache lines of weights that each step of a tile prefetches where the number of tiles is a runtime dimension: some six
+tiles bring all of the next block."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Source of a chunk's tiles.
+
+    Attributes:
+        base: address of the image's or the staged rows' beginning.
+        strides: elements between images, rows and pixels.
+        first_row: row of output that the first staged row belongs to.
+    """
+
+    base: IRValue
+    strides: tuple[int, int, int]
+    first_row: IRIndex
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Operands of a call.
+
+    Attributes:
+        weights: address of the weights.
+        numbers: address of the numbers of filters.
+        output: where results go.
+        source: where its input is.
+        image: its image.
+        rows: its first row and the end of them.
+        pixels: its first pixel of a row and the end of them, perhaps beyond the row's.
+        columns: pixels of a row.
+    """
+
+    weights: IRValue
+    numbers: IRValue
+    output: Output
+    source: _Source
+    image: IRIndex
+    rows: tuple[IRIndex, IRIndex]
+    pixels: tuple[IRIndex, IRIndex]
+    columns: IRIndex
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block of filters.
+
+    Attributes:
+        group: its group.
+        place: its place in the group.
+        filters: how many it has.
+    """
+
+    group: IRIndex
+    place: IRIndex
+    filters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectConvolution:
+    """A convolution of one exact shape, or of one with any number of pixels in a row.
+
+    Attributes:
+        shape: shape of the convolution, its channels counted in words.
+        strides: elements between images, rows and pixels of input and output.
+        tile: register tile.
+        chunk: work of one chunk.
+        lanes: float32 lanes of a vector.
+        arithmetic: arithmetic of the products.
+        out_scale: scale of the output, where that is stored as 8-bit integers; None where it is float32.
+        epilogue: operations on the results.
+        padding: zeros that are added while rows are staged in scratch memory; None where the padding is in memory.
+        prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
+        is_dynamic: whether the pixels of the only row, those of a matrix, are a runtime dimension.
+    """
+
+    shape: ConvShape
+    strides: ImageStrides
+    tile: Tile
+    chunk: ChunkSize
+    lanes: int
+    arithmetic: Arithmetic = FLOAT32
+    out_scale: TensorScale | None = None
+    epilogue: Epilogue = NOTHING
+    padding: ImplicitPadding | None = None
+    prefetches_weights: bool = False
+    is_dynamic: bool = False
+
+    @property
+    def general(self) -> "DirectConvolution":
+        """The kernel whose code this one runs."""
+        return replace(self, shape=replace(self.shape, size=(1, 0))) if self.is_dynamic else self
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The runtime dimensions of the code."""
+        return (self.shape.size[1],) if self.is_dynamic else ()
+
+    @property
+    def packing(self) -> FilterPacking:
+        """How weights are packed."""
+        return FilterPacking(
+            arithmetic=self.arithmetic,
+            groups=self.shape.groups,
+            filters=self.shape.filters,
+            words=self.shape.channels,
+            kernel=self.shape.kernel,
+            width=self._width,
+        )
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The accessed regions of the arguments; of an unstaged input with its padding, which is in memory."""
+        shape = self.shape
+        x_size = shape.padded_size if self.padding is None else self.padding.x_size
+        x, out = shape.regions(x_size, self.strides, has_int8_results=self.out_scale is not None)
+        operands = self.epilogue.regions(shape.images, shape.size, shape.out_channels)
+        return x, *map(line, self.packing.packed_sizes), out, *operands
+
+    @property
+    def scratch(self) -> int:
+        """Elements of the rows of one chunk, where they are staged."""
+        if self.padding is None:
+            return 0
+        rows, columns = self._staged_size
+        return rows * columns * self.shape.in_channels
+
+    @property
+    def _staged_size(self) -> tuple[int, int]:
+        """Rows and columns of input that a chunk's rows of output need."""
+        return self.shape.rows_under(self.chunk.rows), self.shape.padded_size[1]
+
+    @property
+    def _width(self) -> int:
+        """Filters of a block."""
+        return self.tile.vectors * self.lanes
+
+    @property
+    def _group_blocks(self) -> int:
+        """Blocks of filters in a group, the last one perhaps not full."""
+        return -(-self.shape.filters // self._width)
+
+    @property
+    def _chunk_pixels(self) -> int:
+        """Pixels of a row of a chunk."""
+        return self.chunk.tiles * self.tile.pixels
+
+    @property
+    def _parts(self) -> tuple[int, int, int]:
+        """Parts that blocks, images and rows are split into; the pixels of a row are split besides."""
+        blocks = self.shape.groups * self._group_blocks
+        return -(-blocks // self.chunk.blocks), self.shape.images, -(-self.shape.size[0] // self.chunk.rows)
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        return prod(self._parts) * -(-self.shape.size[1] // self._chunk_pixels)
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel: the loop over a chunk's blocks of filters."""
+        count = len(self.epilogue.operands)
+        x, weights, numbers, out, *operands = (e.argument(place) for place in range(4 + count))
+        columns = e.size(4 + count) if self.is_dynamic else self.shape.size[1]
+        parts = (*self._parts, e.ceil_divide(columns, self._chunk_pixels))
+        blocks, image, rows, pixels = e.unravel(e.chunk, parts)
+        first_block = e.mul(blocks, self.chunk.blocks)
+        last_block = e.minimum(e.add(first_block, self.chunk.blocks), self.shape.groups * self._group_blocks)
+        first_row, first_pixel = e.mul(rows, self.chunk.rows), e.mul(pixels, self._chunk_pixels)
+        chunk = _Chunk(
+            weights=weights,
+            numbers=numbers,
+            output=Output(out, self.strides.out, self.epilogue, operands, self.out_scale),
+            source=self._source(e, e.address(x, e.mul(image, self.strides.x[0])), first_row),
+            image=image,
+            rows=(first_row, e.minimum(e.add(first_row, self.chunk.rows), self.shape.size[0])),
+            pixels=(first_pixel, e.add(first_pixel, self._chunk_pixels)),
+            columns=columns,
+        )
+        with e.loop(first_block, last_block) as loop:
+            group, place = e.divmod(loop.index, self._group_blocks)
+            for filters in each_block(e, place, self.shape.filters, self._width):
+                self._emit_block(e, chunk, _Block(group, place, filters))
+
+    def _source(self, e: Emitter, image: IRValue, first_row: IRIndex) -> _Source:
+        """Return where the chunk reads its input; stages it where it has to be."""
+        if self.padding is None:
+            return _Source(image, self.strides.x, 0)
+        scratch = e.address(e.argument(4 + len(self.epilogue.operands)), e.mul(e.thread, self.scratch))
+        rows, columns = self._staged_size
+        depth = self.shape.in_channels
+        top = e.sub(e.mul(first_row, self.shape.stride[0]), self.padding.before[0])
+        with e.loop(0, rows) as loop:
+            row = e.add(top, loop.index)
+            target = e.address(scratch, e.mul(loop.index, columns * depth))
+            inside = e.both(e.compare(">=", row, 0), e.compare("<", row, self.padding.x_size[0]))
+            with e.when(inside):
+                self._stage_row(e, e.address(image, e.mul(row, self.strides.x[1])), target, columns)
+            with e.when(e.negated(inside)):
+                self.arithmetic.fill(e, target, 0, columns * depth)
+        return _Source(scratch, (0, columns * depth, depth), first_row)
+
+    def _stage_row(self, e: Emitter, source: IRValue, target: IRValue, columns: int) -> None:
+        """Copy a row of input, with zeros on its left and right."""
+        padding, depth = self.padding, self.shape.in_channels
+        if padding is None:
+            return
+        # where the stride leaves pixels out, a row may end before its padding does
+        left = min(padding.before[1], columns)
+        there = min(padding.x_size[1], columns - left)
+        self.arithmetic.fill(e, target, 0, left * depth)
+        if self.strides.x[2] == depth:
+            e.copy(source, e.address(target, left * depth), there * depth)
+        else:
+            with e.loop(0, there) as pixel:
+                to = e.address(target, e.mul(e.add(pixel.index, left), depth))
+                e.copy(e.address(source, e.mul(pixel.index, self.strides.x[2])), to, depth)
+        self.arithmetic.fill(e, target, (left + there) * depth, columns * depth)
+
+    def _emit_block(self, e: Emitter, chunk: _Chunk, block: _Block) -> None:
+        """Write the loops over rows and tiles, for one block of filters."""
+        with e.loop(*chunk.rows) as row:
+            for pixel, pixels in each_tile(e, chunk.pixels, chunk.columns, self.tile.pixels):
+                self._emit_tile(e, chunk, block, (row.index, pixel), pixels)
+
+    def _emit_tile(
+        self, e: Emitter, chunk: _Chunk, block: _Block, at: tuple[IRIndex, IRIndex], pixels: int
+    ) -> None:
+        """Write one tile: the reduction, and its results through the epilogue into the output."""
+        row, pixel = at
+        tile = Tile(pixels, -(-block.filters // self.lanes))
+        place = e.add(e.mul(block.group, self._group_blocks), block.place)
+        weights = e.address(chunk.weights, e.mul(place, self.packing.block_words))
+        numbers = e.address(chunk.numbers, e.mul(place, self._width))
+        starts = self.arithmetic.starts(e, numbers, tile.vectors)
+        strides = chunk.source.strides
+        x = e.address(
+            chunk.source.base,
+            e.mul(e.sub(row, chunk.source.first_row), self.shape.stride[0] * strides[1]),
+            e.mul(pixel, self.shape.stride[1] * strides[2]),
+            e.mul(block.group, self.shape.channels),
+        )
+        axes, step = self._axes(strides), self.shape.stride[1] * strides[2]
+        is_ahead = self.prefetches_weights and pixels == self.tile.pixels
+        prefetch = self._prefetch(e, weights, axes, pixel) if is_ahead else None
+        products = self.arithmetic.products(e)
+        sums = emit_tile(e, tile, axes, x, step, weights, starts * pixels, prefetch, products)
+        sums = self.arithmetic.results(e, sums, numbers, (tile.vectors, self.packing.count))
+        channel = e.add(e.mul(block.group, self.shape.filters), e.mul(block.place, self._width))
+        for index, value in enumerate(sums):
+            p, v = divmod(index, tile.vectors)
+            to = Place(chunk.image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
+            chunk.output.store(e, value, to, min(self.lanes, block.filters - v * self.lanes))
+
+    def _prefetch(self, e: Emitter, weights: IRValue, axes: Sequence[Axis], pixel: IRIndex) -> Prefetch:
+        """Return the part of the next block's weights that the tile at a pixel prefetches."""
+        size, steps = self.packing.block_words, steps_of(axes)
+        if self.is_dynamic:
+            lines, parts = _LINES, -(-size // (LINE * steps * _LINES))
+        else:
+            parts = max(1, min(self.chunk.tiles, self.shape.size[1] // self.tile.pixels))
+            lines = -(-size // (LINE * parts * steps))
+        place = e.divmod(e.divmod(pixel, self.tile.pixels)[0], parts)[1]
+        return Prefetch(e.address(weights, size, e.mul(place, lines * LINE * steps)), lines)
+
+    def _axes(self, strides: tuple[int, int, int]) -> tuple[Axis, ...]:
+        rows, columns = self.shape.kernel
+        return merged(
+            (
+                Axis(rows, self.shape.dilation[0] * strides[1], columns * self.shape.channels * self._width),
+                Axis(columns, self.shape.dilation[1] * strides[2], self.shape.channels * self._width),
+                Axis(self.shape.channels, 1, self._width),
+            )
+        )

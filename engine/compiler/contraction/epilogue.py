@@ -1,0 +1,151 @@
+"""Epilogues: operations on a kernel's results before the store, such as activations and residual additions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.int8 import WORD_CHANNELS, integers_of, load_steps, real, store_bytes, words
+from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, emit
+from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.memory.region import IMAGE, Region, pixels
+from engine.quantization.tensor_scale import TensorScale
+
+
+class Broadcast(Enum):
+    """How an operand is broadcast over a kernel's results."""
+
+    FULL = "full"
+    """One element per result."""
+    CHANNEL = "channel"
+    """One element per channel, the same for all pixels."""
+    PIXEL = "pixel"
+    """One element per pixel, the same for all channels."""
+    SCALAR = "scalar"
+    """One element."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpilogueOperand:
+    """Another tensor that an epilogue reads; its channels are contiguous.
+
+    Attributes:
+        broadcast: how it is broadcast.
+        strides: strides of a FULL or PIXEL operand, elements between images, rows and pixels; of a CHANNEL one, between
+            images.
+        scale: scale of a FULL operand that holds 8-bit integers, four channels to an element; None for float32.
+    """
+
+    broadcast: Broadcast
+    strides: tuple[int, ...] = ()
+    scale: TensorScale | None = None
+
+
+RESULT = Leaf(0)
+"""The kernel's own result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """An expression over a kernel's result (`Leaf(0)`) and the operands (`Leaf(1)` …)."""
+
+    expression: PointwiseExpression = RESULT
+    operands: tuple[EpilogueOperand, ...] = ()
+
+    def regions(
+        self, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...] = IMAGE
+    ) -> tuple[Region, ...]:
+        """Return what is read of each operand for results of so many images, rows and pixels, and channels.
+
+        Args:
+            images: batch.
+            size: rows and pixels of a row.
+            channels: channels.
+            order: which of a view's axes these are.
+        """
+        return tuple(_region(operand, images, size, channels, order) for operand in self.operands)
+
+
+NOTHING = Epilogue()
+"""The epilogue that leaves results as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Position of a result: image, row, pixel (column) and first channel."""
+
+    image: IRIndex
+    row: IRIndex
+    pixel: IRIndex
+    channel: IRIndex
+
+
+def _region(
+    operand: EpilogueOperand, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...]
+) -> Region:
+    if operand.broadcast is Broadcast.SCALAR:
+        return Region((1,), (1,))
+    if operand.broadcast is Broadcast.CHANNEL:
+        return Region((images, channels), (operand.strides[0], 1))
+    image, row, pixel = operand.strides
+    if operand.broadcast is Broadcast.PIXEL:
+        return Region((images, *size), (image, row, pixel))
+    channels = channels if operand.scale is None else words(channels)
+    return pixels(images, size, channels, (image, row, pixel), order=order)
+
+
+def finish(
+    e: Emitter,
+    epilogue: Epilogue,
+    result: IRValue,
+    bases: Sequence[IRValue],
+    place: Place,
+    count: IRIndex | None = None,
+) -> IRValue:
+    """Write an epilogue for the result at a place, a vector of `count` channels (all lanes by default)."""
+    leaves = [result]
+    for operand, base in zip(epilogue.operands, bases, strict=True):
+        if operand.broadcast is Broadcast.SCALAR:
+            leaves.append(e.load_broadcast(base))
+            continue
+        offset = [e.mul(place.image, operand.strides[0])]
+        if operand.broadcast in (Broadcast.FULL, Broadcast.PIXEL):
+            offset += [e.mul(place.row, operand.strides[1]), e.mul(place.pixel, operand.strides[2])]
+        if operand.broadcast is Broadcast.PIXEL:
+            leaves.append(e.load_broadcast(base, *offset))
+        elif operand.scale is None:
+            leaves.append(e.load(base, *offset, place.channel, count=count))
+        else:
+            channel = e.divmod(place.channel, WORD_CHANNELS)[0]
+            leaves.append(real(e, load_steps(e, base, *offset, channel, count=count), operand.scale))
+    return emit(e, epilogue.expression, leaves)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a kernel stores the results of an image, and what becomes of them before.
+
+    Attributes:
+        base: address of the output.
+        strides: elements between images, rows and pixels.
+        epilogue: operations on the results.
+        operands: addresses of its operands.
+        scale: scale of 8-bit integers, four channels to an element; None for float32.
+    """
+
+    base: IRValue
+    strides: tuple[int, int, int]
+    epilogue: Epilogue
+    operands: list[IRValue]
+    scale: TensorScale | None = None
+
+    def store(self, e: Emitter, result: IRValue, place: Place, count: int) -> None:
+        """Write the epilogue of the result at a place, a vector of `count` channels, and its store."""
+        result = finish(e, self.epilogue, result, self.operands, place, count)
+        steps = zip((place.image, place.row, place.pixel), self.strides, strict=True)
+        offset = [e.mul(index, step) for index, step in steps]
+        if self.scale is None:
+            e.store(result, self.base, *offset, place.channel, count=count)
+            return
+        channel = e.divmod(place.channel, WORD_CHANNELS)[0]
+        store_bytes(e, integers_of(e, result, self.scale), self.base, *offset, channel, count=count)

@@ -1,0 +1,122 @@
+"""What each kind of kernel has to do for a convolution or a matrix product, in the terms of the cost model."""
+
+from dataclasses import replace
+from math import prod
+
+from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
+from engine.compiler.contraction.int8_tiles import tile_layout
+from engine.compiler.contraction.shapes import ConvShape
+from engine.compiler.selection.machine import Effort, Machine
+from engine.precision import Precision
+
+TILE_WIDTH = 16
+"""Rows, and columns of float32, of a matrix register."""
+COMPACT_OUTPUTS, COMPACT_TILES, COMPACT_REGISTERS = 4, 4, 32
+"""The tile of Winograd convolutions that transform their own filters, how many they multiply at a time, and
+with how many registers."""
+_TILE_BYTES = 2 * 4 * TILE_WIDTH**2
+"""Bytes of a matrix register of sums on its way through memory."""
+_FILTER_TRANSFORM = 100
+"""Operations on vectors that transform one channel of a vector of 3x3 filters to 6x6, while they are multiplied."""
+
+
+def plain(machine: Machine, shape: ConvShape, *, prefetches: bool = True) -> Effort:
+    """Return the effort of a direct convolution, or of a linear layer, in float32."""
+    vectors, depth = _vectors(machine, shape), shape.taps * shape.channels
+    return Effort(
+        multiply_adds=vectors * machine.target.lanes * depth,
+        weights=4 * depth * shape.out_channels,
+        prefetches=prefetches,
+        moved=4 * machine.target.lanes * vectors,
+    )
+
+
+def streamed(machine: Machine, shape: ConvShape) -> Effort:
+    """Return the effort of a convolution whose loops follow the weights: partial sums wait in memory meanwhile."""
+    effort = plain(machine, shape)
+    return replace(effort, moved=effort.moved * (1 + 2 * shape.taps))
+
+
+def winograd(machine: Machine, shape: ConvShape, outputs: int) -> Effort:
+    """Return the effort of a Winograd convolution whose filters were transformed before.
+
+    Args:
+        machine: the machine.
+        shape: shape of the convolution.
+        outputs: rows and columns that a tile computes.
+    """
+    tiles, positions = tiles_of(shape, outputs), (outputs + 2) ** 2
+    vectors = -(-shape.filters // machine.target.lanes)
+    return Effort(
+        multiply_adds=positions * tiles * shape.channels * vectors * machine.target.lanes,
+        weights=4 * positions * shape.channels * shape.filters,
+        moved=_patch_bytes(machine, shape, outputs),
+    )
+
+
+def compact_winograd(machine: Machine, shape: ConvShape) -> Effort:
+    """Return the effort of one that transforms its filters meanwhile, some tiles at a time."""
+    strips = -(-tiles_of(shape, COMPACT_OUTPUTS) // COMPACT_TILES)
+    operations = COMPACT_TILES * (COMPACT_OUTPUTS + 2) ** 2 + _FILTER_TRANSFORM
+    vectors = -(-shape.filters // machine.target.lanes)
+    return Effort(
+        multiply_adds=strips * operations * shape.channels * vectors * machine.target.lanes,
+        weights=4 * shape.taps * shape.channels * shape.filters,
+        moved=_patch_bytes(machine, shape, COMPACT_OUTPUTS),
+    )
+
+
+def bf16(machine: Machine, shape: ConvShape) -> Effort:
+    """Return the effort of a convolution, without groups, of operands rounded to bfloat16."""
+    layout = Bf16Layout(shape, shape.size[0], choose_runs(shape), machine.target.lanes)
+    vectors, depth = _vectors(machine, shape), shape.taps * 2 * -(-shape.channels // 2)
+    effort = Effort(
+        multiply_adds=0.0 if machine.target.has_tiles else vectors * machine.target.lanes * depth,
+        precision=Precision.BF16,
+        weights=2 * depth * shape.filters,
+        moved=8 * shape.images * layout.plane_words + 4 * machine.target.lanes * vectors,
+    )
+    return _in_tiles(effort, layout) if machine.target.has_tiles else effort
+
+
+def int8(machine: Machine, shape: ConvShape) -> Effort:
+    """Return the effort of a convolution of bytes in vectors."""
+    vectors, depth = _vectors(machine, shape), shape.taps * 4 * -(-shape.channels // 4)
+    return Effort(
+        multiply_adds=vectors * machine.target.lanes * depth,
+        precision=Precision.INT8,
+        weights=depth * shape.out_channels,
+        moved=4 * machine.target.lanes * vectors,
+    )
+
+
+def int8_tiles(machine: Machine, shape: ConvShape) -> Effort:
+    """Return the same in matrix registers."""
+    in_words = replace(shape, channels=-(-shape.channels // 4))
+    layout = tile_layout(in_words, shape.size[0], TILE_WIDTH)
+    plain = int8(machine, shape)
+    moved = plain.moved + 4 * shape.images * layout.plane_words
+    return _in_tiles(replace(plain, multiply_adds=0.0, moved=moved), layout)
+
+
+def tiles_of(shape: ConvShape, outputs: int) -> int:
+    """Return how many tiles of so many rows and columns of outputs a Winograd convolution has."""
+    return shape.images * prod(-(-extent // outputs) for extent in shape.size)
+
+
+def _in_tiles(effort: Effort, layout: Bf16Layout) -> Effort:
+    shape = layout.shape
+    tiles = shape.images * -(-layout.pixels // TILE_WIDTH) * -(-shape.filters // TILE_WIDTH)
+    moved = effort.moved + tiles * _TILE_BYTES
+    return replace(effort, tile_products=tiles * layout.steps, moved=moved)
+
+
+def _patch_bytes(machine: Machine, shape: ConvShape, outputs: int) -> int:
+    """Return the bytes of transformed patches and products, written and read, and of the results."""
+    patches = 2 * 4 * (outputs + 2) ** 2 * tiles_of(shape, outputs) * (shape.channels + shape.filters)
+    return patches + 4 * machine.target.lanes * _vectors(machine, shape)
+
+
+def _vectors(machine: Machine, shape: ConvShape) -> int:
+    """Return the vectors of filters that the output consists of, the last of a group perhaps not full."""
+    return shape.pixels * shape.groups * -(-shape.filters // machine.target.lanes)
