@@ -1,8 +1,7 @@
 """Which files of a listing are which models, and which of their names can be those of files here."""
 
-import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from service.repository.files import ModelFilesError, check_name
@@ -11,7 +10,6 @@ from service.repository.model_source import SourceError
 
 MOST_FILES = 100_000
 """Files of a store that are listed; below a place with more, there are other things than models."""
-_MOST_DEPTH = 8
 _MOST_NAME_BYTES = 255
 _NOT_MODELS = frozenset({"lost+found", "__pycache__"})
 
@@ -45,16 +43,15 @@ def models_of(files: Iterable[FileMark], name: str, single: str | None) -> dict[
     """
     listed = _visible(files)
     folders: dict[str, list[FileMark]] = defaultdict(list)
-    top = [file for file in listed if "/" not in file.path]
     for file in listed:
         folder, _, rest = file.path.partition("/")
         if rest:
             folders[folder].append(file._replace(path=rest))
-    params = sorted(file.path for file in top if _is_param(file.path))
-    beside = sorted(folder for folder, held in folders.items() if not folder.isdecimal() and _is_model(held))
-    if params and beside:  # else the models would be gone because somebody put one file in the wrong place
-        raise SourceError(f"{params[0]!r} is beside the models {', '.join(beside)}; expected it in a folder")
-    if params or _are_versions(folders):
+    params = sorted(file.path for file in listed if _is_param(file.path, in_versions=False))
+    others = sorted(folder for folder, held in folders.items() if not folder.isdecimal() and _is_model(held))
+    if params and others:  # else the models would be gone because somebody put one file in the wrong place
+        raise SourceError(f"{params[0]!r} is beside the models {', '.join(others)}; expected it in a folder")
+    if params or (not others and _is_model(listed)):
         return {single or name: ListedModel("", frozenset(_without_markers(listed)))}
     models = {
         folder: ListedModel(f"{folder}/", frozenset(_without_markers(held)))
@@ -71,27 +68,27 @@ def models_of(files: Iterable[FileMark], name: str, single: str | None) -> dict[
 
 
 def check_paths(name: str, files: Fingerprint) -> None:
-    """Check that the files of a model can be written to a folder, each to a place of its own within it.
+    """Check that the files of a model can be written to a folder, all of them within it.
 
     Raises:
-        ModelFilesError: a name is no name of a file, or two are one on some file systems.
+        ModelFilesError: a name is no name of a file.
     """
     check_name(name)
     if name in (".", ".."):
         raise ModelFilesError(f"'{name}' is not a model name")
-    seen: dict[str, str] = {}
-    folders: set[str] = set()
-    for path in sorted(file.path for file in files):
-        _check_path(path)
-        folded = unicodedata.normalize("NFC", path).casefold()
-        if folded in seen:
-            raise ModelFilesError(
-                f"{path!r} and {seen[folded]!r} are the same file where case does not count"
-            )
-        seen[folded] = path
-        folders.update(folded[:place] for place, letter in enumerate(folded) if letter == "/")
-    for folder in sorted(folders & seen.keys()):
-        raise ModelFilesError(f"{seen[folder]!r} is a file and a folder")
+    for file in files:
+        if not all(map(_is_file_name, file.path.split("/"))):
+            raise ModelFilesError(f"{file.path[:200]!r} cannot be the name of a file here")
+
+
+def _is_file_name(part: str) -> bool:
+    # what is printable can be encoded
+    return (
+        part not in ("", ".", "..")
+        and "\\" not in part
+        and part.isprintable()
+        and len(part.encode()) <= _MOST_NAME_BYTES
+    )
 
 
 def _visible(files: Iterable[FileMark]) -> list[FileMark]:
@@ -115,52 +112,21 @@ def _is_left_out(part: str) -> bool:
     return part in _NOT_MODELS or (part.startswith(".") and part not in (".", ".."))
 
 
-def _check_path(path: str) -> None:
-    parts = path.split("/")
-    is_sound = all(
-        part not in ("", ".", "..")
-        and "\\" not in part
-        and part.isprintable()
-        and _encoded(part) <= _MOST_NAME_BYTES
-        for part in parts
-    )
-    if not is_sound or len(parts) > _MOST_DEPTH:
-        raise ModelFilesError(f"{path[:200]!r} cannot be the name of a file here")
-
-
-def _encoded(part: str) -> int:
-    """Return the length of a name in bytes; of one that is no Unicode, more than any file may have."""
-    try:
-        return len(part.encode())
-    except UnicodeEncodeError:
-        return _MOST_NAME_BYTES + 1
-
-
 def _without_markers(files: list[FileMark]) -> list[FileMark]:
     """Return files without those that stand for folders, as consoles of stores make them."""
     folders = {file.path[:place] for file in files for place, letter in enumerate(file.path) if letter == "/"}
     return [file for file in files if file.path and not file.path.endswith("/") and file.path not in folders]
 
 
-def _is_param(path: str) -> bool:
-    return path.endswith(".param") and not path.endswith(".ncnn.param")
+def _is_model(files: list[FileMark]) -> bool:
+    """Return whether files are a model, or versions of one."""
+    return any(_is_param(file.path, in_versions=True) for file in files)
 
 
-def _is_model(held: list[FileMark]) -> bool:
-    """Return whether the files of a folder are a model, or versions of one."""
-    places = [file.path.rpartition("/")[0] for file in held if _is_param(file.path)]
-    return any(not place or place.isdecimal() for place in places)
-
-
-def _are_versions(folders: Mapping[str, list[FileMark]]) -> bool:
-    def has_params(held: list[FileMark]) -> bool:
-        return any("/" not in file.path and _is_param(file.path) for file in held)
-
-    def has_versions(held: list[FileMark]) -> bool:
-        return any(file.path.partition("/")[0].isdecimal() and "/" in file.path for file in held)
-
-    numbers = [held for folder, held in folders.items() if folder.isdecimal()]
-    others = [held for folder, held in folders.items() if not folder.isdecimal()]
-    return any(map(has_params, numbers)) and not any(
-        has_params(held) or has_versions(held) for held in others
+def _is_param(path: str, in_versions: bool) -> bool:
+    folder, _, name = path.rpartition("/")
+    return (
+        name.endswith(".param")
+        and not name.endswith(".ncnn.param")
+        and (not folder or (in_versions and folder.isdecimal()))
     )

@@ -1,7 +1,10 @@
 """Looks for changes of models, and has those that changed loaded."""
 
 import logging
+import time
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from threading import Event, Thread
 
 from service.errors import ServiceError
@@ -11,9 +14,25 @@ from service.repository.fingerprint import Fingerprint, unchanged_versions
 from service.repository.load_progress import LoadStoppedError, Step, go_on
 from service.repository.model_source import ModelSource, SourceError
 from service.repository.repository import ModelRepository
-from service.stores.poll_status import LOADED, REFUSED, REMOVED, PollStatus
 
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class PollStatus:
+    """Counts of one poller, for the metrics; its thread alone writes them.
+
+    Attributes:
+        succeeded: polls that listed the models.
+        failed: polls that did not.
+        last_success: when a poll last listed the models, in seconds since 1970; 0 before that.
+        changes: how often models were loaded, refused and removed.
+    """
+
+    succeeded: int = 0
+    failed: int = 0
+    last_success: float = 0.0
+    changes: Counter[str] = field(default_factory=lambda: Counter({"loaded": 0, "refused": 0, "removed": 0}))
 
 
 class Poller:
@@ -33,11 +52,7 @@ class Poller:
     """
 
     def __init__(
-        self,
-        source: ModelSource,
-        repository: ModelRepository,
-        seconds: float,
-        step: Step = go_on,
+        self, source: ModelSource, repository: ModelRepository, seconds: float, step: Step = go_on
     ) -> None:
         self.status = PollStatus()
         self._source = source
@@ -68,13 +83,20 @@ class Poller:
         try:
             listed = self._source.list()
         except SourceError as error:
-            self._note_failure(error)
+            self.status.failed += 1
+            if not self._is_gone:
+                self._is_gone = True
+                _logger.warning("models cannot be listed", extra={FIELDS: {"reason": str(error)}})
             return
-        self._note_success()
+        self.status.succeeded += 1
+        self.status.last_success = time.time()
+        if self._is_gone:
+            self._is_gone = False
+            _logger.info("models can be listed again")
         before, self._listed = self._listed, listed
         for name in sorted(listed.keys() | self._source.taken.keys() | self._refused.keys()):
             if listed.get(name) == before.get(name):
-                self._settle_alone(name, listed.get(name))
+                self._settle(name, listed.get(name))
 
     def _run(self) -> None:
         while not self._stopped.wait(self._seconds):
@@ -85,25 +107,26 @@ class Poller:
             except Exception:  # the next poll may fare better, and a server without polls would stay as it is
                 _logger.exception("models cannot be polled")
 
-    def _settle_alone(self, name: str, files: Fingerprint | None) -> None:
+    def _settle(self, name: str, files: Fingerprint | None) -> None:
+        """Take a model as two listings agree that it is; None where it is gone."""
         try:
-            self._settle(name, files)
+            if files is None:
+                self._remove(name)
+            elif files != self._refused.get(name) and (
+                files != self._served.get(name) or name in self._refused
+            ):
+                self._take(name, files)
         except LoadStoppedError:
             raise
         except Exception:  # it must not hold up other models, and the next poll may fare better
             _logger.exception("model cannot be polled", extra={FIELDS: {"model": name}})
 
-    def _settle(self, name: str, files: Fingerprint | None) -> None:
-        """Take a model as two listings agree that it is; None where it is gone."""
-        if files is None:
-            self._source.drop(name)
-            self._served.pop(name, None)
-            self._refused.pop(name, None)
-            self._absent.pop(name, None)
-            self._repository.remove(name)
-            self.status.changes[REMOVED] += 1
-        elif files != self._refused.get(name) and (files != self._served.get(name) or name in self._refused):
-            self._take(name, files)
+    def _remove(self, name: str) -> None:
+        self._source.drop(name)
+        for known in (self._served, self._refused, self._absent):
+            known.pop(name, None)
+        self._repository.remove(name)
+        self.status.changes["removed"] += 1
 
     def _take(self, name: str, files: Fingerprint) -> None:
         try:
@@ -123,13 +146,13 @@ class Poller:
                 self._refuse(name, files, error)
         else:
             self._served[name] = files
-            self.status.changes[LOADED] += 1
+            self.status.changes["loaded"] += 1
             self._absent.pop(name, None)
 
     def _refuse(self, name: str, files: Fingerprint, error: ModelFilesError | ServiceError) -> None:
         """Go on with what was served before, until the files change again."""
         self._refused[name] = files
-        self.status.changes[REFUSED] += 1
+        self.status.changes["refused"] += 1
         if isinstance(error, ModelFilesError):  # what cannot be loaded, the repository has noted
             self._repository.refuse(name, str(error))
 
@@ -137,15 +160,3 @@ class Poller:
         if self._absent.get(name) != reason:
             self._absent[name] = reason
             _logger.warning("model not fetched", extra={FIELDS: {"model": name, "reason": reason}})
-
-    def _note_failure(self, error: SourceError) -> None:
-        self.status.failed += 1
-        if not self._is_gone:
-            self._is_gone = True
-            _logger.warning("models cannot be listed", extra={FIELDS: {"reason": str(error)}})
-
-    def _note_success(self) -> None:
-        self.status.succeed()
-        if self._is_gone:
-            self._is_gone = False
-            _logger.info("models can be listed again")

@@ -25,15 +25,22 @@ def open_source(settings: Settings) -> ModelSource:
     return LocalFolder(settings.models, settings.model_name, is_polled=settings.model_control == "poll")
 
 
+# ruff: noqa: PLC0415  # neither these nor their libraries are part of a server whose models are in a folder
 def _open_store(url: StoreUrl, settings: Settings) -> ModelSource:
     try:
-        # neither they nor their libraries are part of a server whose models are in a folder
-        from service.stores.file_cache import CacheError, FileCache, cache_folder  # noqa: PLC0415
-        from service.stores.open_store import open_store  # noqa: PLC0415
-        from service.stores.store_source import StoreSource  # noqa: PLC0415
+        from service.stores.state_cache import CacheError, StateCache, cache_folder
+        from service.stores.store_source import RemoteStore, StoreSource
 
-        store = open_store(url)
-        cache = FileCache(cache_folder(os.environ), settings.store_cache_bytes)
+        store: RemoteStore
+        if url.scheme == "hf":
+            from service.stores.hugging_face import HuggingFaceStore
+
+            store = HuggingFaceStore(url)
+        else:
+            from service.stores.object_store import ObjectStore
+
+            store = ObjectStore(url)
+        cache = StateCache(cache_folder(os.environ), settings.store_cache_bytes)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _LIBRARIES:
             raise
@@ -43,5 +50,4 @@ def _open_store(url: StoreUrl, settings: Settings) -> ModelSource:
         raise SettingsError(f"models: {error}") from error
     except CacheError as error:
         raise SettingsError(f"KUIPER_CACHE: {error}") from error
-    settle = min(settings.poll_seconds, _SETTLE_SECONDS)
-    return StoreSource(store, url, cache, settings.model_name, settle)
+    return StoreSource(store, url, cache, settings.model_name, min(settings.poll_seconds, _SETTLE_SECONDS))

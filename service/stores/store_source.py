@@ -1,53 +1,74 @@
 """Models of a store as a source: listed there, fetched here, and put into service as files of a folder."""
 
-import shutil
+import hashlib
+import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+from typing import Protocol
 
 from service.config.store_url import StoreUrl
 from service.repository.files import ModelFilesError
-from service.repository.fingerprint import Fingerprint
+from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.load_progress import Step, go_on
 from service.repository.model_source import Refusal, SourceError
-from service.stores.fetch import Fetcher
-from service.stores.file_cache import FileCache
-from service.stores.model_paths import models_of
-from service.stores.remote_store import RemoteStore
+from service.stores.checksums import check_checksums
+from service.stores.model_paths import check_paths, models_of
+from service.stores.state_cache import StateCache, read_digests, sha256_of
 
+FETCH_SECONDS = 3600.0
+"""Time that the files of a model may take."""
 _MOST_ROUNDS = 5
-"""Listings at the start until two agree on all models; what still changes then is left to later polls."""
+"""Listings at the start until two agree on all models."""
+
+
+class RemoteStore(Protocol):
+    """Lists and reads files below one place of a store. Their paths are relative to it.
+
+    A tag that begins with `md5:`, `sha256:` or `git:` is a digest in hexadecimal; of git, the SHA-1 of a blob. An MD5
+    may be none: the tag of an encrypted object looks like one.
+    """
+
+    def list(self) -> Iterator[FileMark]:
+        """Yield all files, in any order.
+
+        Raises:
+            SourceError: the store cannot be reached, or refuses.
+        """
+
+    def read(self, file: FileMark) -> Iterator[bytes]:
+        """Yield the bytes of a file in pieces.
+
+        Raises:
+            SourceError: the store cannot be reached, the file is gone, or its tag is another one by now.
+        """
 
 
 class StoreSource:
-    """The models of one place in a store.
-
-    Each state of a model that is taken has a folder of its own, which never changes.
+    """A `ModelSource`: the models of one place in a store. Each state of a model has a folder that never changes.
 
     Args:
         store: lists and reads files.
         url: the place.
-        cache: keeps the files.
+        cache: holds the folders.
         single: what a single model is called; None for the names in the store.
         settle_seconds: between the two listings at the start.
     """
 
     def __init__(
-        self, store: RemoteStore, url: StoreUrl, cache: FileCache, single: str | None, settle_seconds: float
+        self, store: RemoteStore, url: StoreUrl, cache: StateCache, single: str | None, settle_seconds: float
     ) -> None:
         self._store = store
         self._url = url
         self._cache = cache
-        self._fetcher = Fetcher(store, str(url), cache)
         self._single = single
         self._settle_seconds = settle_seconds
         self._taken: dict[str, Fingerprint] = {}
         self._folders: dict[str, Path] = {}
         self._refused: dict[str, Refusal] = {}
         self._prefixes: dict[str, str] = {}
-        self._fetching: set[Path] = set()
-        self._count = 0
         self._lock = Lock()  # loads that clients ask for come on several threads
 
     @property
@@ -64,23 +85,18 @@ class StoreSource:
         """Take all models that two listings agree on.
 
         Raises:
-            SourceError: the store cannot be reached, or there is no model.
+            SourceError: the store cannot be reached, there is no model, or all of them are still changing.
             LoadStoppedError: `step` raised it.
         """
         step(f"listing {self._url.name}")
         self.tidy(())  # what an earlier attempt took and nobody could load
-        listed = self.list()
-        for _ in range(_MOST_ROUNDS):
-            until = time.monotonic() + self._settle_seconds
-            self._take_all(listed, step)
-            time.sleep(max(0.0, until - time.monotonic()))
-            before, listed = listed, self.list()
-            if listed == before:
-                return
-        for name in [name for name in self._taken if self._taken[name] != listed.get(name)]:
-            self.drop(name)
-        if not self._taken:
-            raise SourceError(f"the models of {self._url} are still changing")
+        for name, files in self._settled().items():
+            try:
+                if self._taken.get(name) != files:
+                    self.take(name, files, step)
+            except ModelFilesError as error:
+                self.drop(name)
+                self._refused[name] = Refusal(files, str(error))
 
     def folders(self) -> dict[str, Path]:
         """Return the folders of the models that were taken by name, in order of name."""
@@ -105,23 +121,31 @@ class StoreSource:
 
         Raises:
             SourceError: the files cannot be had now.
-            ModelFilesError: they can be no model's, or are not what `checksums` lists.
+            ModelFilesError: they can be no model's, are too large, or are not what `checksums` lists.
             LoadStoppedError: `step` raised it.
         """
-        with self._lock:
-            self._count += 1
-            folder = self._cache.view / str(self._count) / name
-            self._fetching.add(folder.parent)
+        check_paths(name, files)
+        size = sum(file.size for file in files)
+        if size > self._cache.most_bytes:
+            raise ModelFilesError(f"{size} bytes are more than store_cache_bytes, {self._cache.most_bytes}")
+        prefix = self._prefixes.get(name, "")
+        origin = repr((str(self._url), prefix, name, sorted(files)))
+        state = hashlib.sha256(origin.encode()).hexdigest()
         try:
-            self._fetcher.fetch(name, self._prefixes.get(name, ""), files, folder, step)
-            with self._lock:
-                self._taken[name], self._folders[name] = files, folder
-                self._refused.pop(name, None)
-        except BaseException:
-            shutil.rmtree(folder.parent, ignore_errors=True)
-            raise
-        finally:
-            self._fetching.discard(folder.parent)
+            with self._cache.alone(step):
+                folder = self._cache.find(state)
+                if folder is None:
+                    part = self._cache.begin(size)
+                    digests = self._fetch(name, prefix, files, part / name, step)
+                    check_checksums(part / name, digests)
+                    named = {f"{name}/{path}": digest for path, digest in digests.items()}
+                    folder = self._cache.complete(part, state, named)
+                with self._lock:
+                    self._cache.use(folder)
+                    self._taken[name], self._folders[name] = files, folder / name
+                    self._refused.pop(name, None)
+        except OSError as error:
+            raise SourceError(f"model {name!r} cannot be cached: {error.strerror or error}") from error
 
     def check(self, name: str) -> None:
         """Do nothing: what was fetched does not change."""
@@ -146,28 +170,84 @@ class StoreSource:
             self._refused.pop(name, None)
 
     def tidy(self, used: Collection[Path]) -> None:
-        """Delete the folders of states that are over; files of the cache stay, as far as there is room."""
+        """Let the cache evict states that are over."""
         with self._lock:
-            kept = {folder.parent for folder in self._folders.values()} | self._fetching
-            for folder in self._cache.view.iterdir():
-                if (
-                    folder.is_dir()
-                    and folder not in kept
-                    and not any(folder in path.parents for path in used)
-                ):
-                    shutil.rmtree(folder, ignore_errors=True)
+            parents = {parent for path in used for parent in path.parents}
+            self._cache.keep(parents | {folder.parent for folder in self._folders.values()})
 
     def close(self) -> None:
-        """Delete what this process alone had."""
-        self._cache.close()
+        """Let the cache evict everything."""
+        self._cache.keep(())
 
-    def _take_all(self, listed: Mapping[str, Fingerprint], step: Step) -> None:
-        for name in self._taken.keys() - listed.keys():
+    def _settled(self) -> Mapping[str, Fingerprint]:
+        """Return the models that are the same in two listings; forget others. What changes on is left to polls."""
+        listed = self.list()
+        for _ in range(_MOST_ROUNDS):
+            time.sleep(self._settle_seconds)
+            before, listed = listed, self.list()
+            if listed == before:
+                break
+        settled = {name: files for name, files in listed.items() if before.get(name) == files}
+        for name in self._taken.keys() - settled.keys():
             self.drop(name)
-        for name, files in listed.items():
-            if self._taken.get(name) != files:
-                try:
-                    self.take(name, files, step)
-                except ModelFilesError as error:
-                    self.drop(name)
-                    self._refused[name] = Refusal(files, str(error))
+        if not settled:
+            raise SourceError(f"the models of {self._url} are still changing")
+        return settled
+
+    def _fetch(self, name: str, prefix: str, files: Fingerprint, folder: Path, step: Step) -> dict[str, str]:
+        """Write the files of a model to a folder; returns the SHA-256 of each by its path."""
+        until = time.monotonic() + FETCH_SECONDS
+        digests: dict[str, str] = {}
+        for file in sorted(files):
+            place = folder / file.path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            digest = self._link(name, file, place)
+            if digest is None:
+                digest = self._download(file._replace(path=prefix + file.path), place, step, until)
+            digests[file.path] = digest
+        return digests
+
+    def _link(self, name: str, file: FileMark, place: Path) -> str | None:
+        """Link a file of the state that was taken last, if it is the same; returns its SHA-256."""
+        if file not in self._taken.get(name, ()):
+            return None
+        with suppress(OSError, ValueError, KeyError):
+            old = self._folders[name] / file.path
+            digest = sha256_of(old)
+            if digest == read_digests(old.parents[file.path.count("/") + 1])[f"{name}/{file.path}"]:
+                os.link(old, place)
+                return digest
+        return None
+
+    def _download(self, file: FileMark, place: Path, step: Step, until: float) -> str:
+        """Write a file, and check it against its tag; returns its SHA-256."""
+        digest, is_expected = self._write(file, place, step, until)
+        if not is_expected and file.tag.startswith("md5:"):
+            is_expected = self._write(file, place, step, until)[0] == digest  # so it is what the store holds
+        if not is_expected:
+            raise SourceError(f"{file.path} did not arrive as it was sent: its digest is not {file.tag}")
+        return digest
+
+    def _write(self, file: FileMark, place: Path, step: Step, until: float) -> tuple[str, bool]:
+        """Write a file; returns its SHA-256, and whether it agrees with its tag, as far as that is a digest."""
+        algorithm, _, expected = file.tag.partition(":")
+        checked = {"md5": "md5", "git": "sha1", "sha256": "sha256"}.get(algorithm if expected else "")
+        sha256, tagged = hashlib.sha256(), hashlib.new(checked or "sha256", usedforsecurity=False)
+        if algorithm == "git":
+            tagged.update(b"blob %d\0" % file.size)
+        size = 0
+        with place.open("wb") as target:
+            # what has no bytes may be the marker of a folder, which cannot be read
+            for chunk in self._store.read(file) if file.size else ():
+                step(f"fetching {file.path}")  # which ends it where the server shuts down
+                size += len(chunk)
+                if time.monotonic() > until:
+                    raise SourceError(f"{file.path} did not arrive within {FETCH_SECONDS:g} s")
+                if size > file.size:
+                    break
+                sha256.update(chunk)
+                tagged.update(chunk)
+                target.write(chunk)
+        if size != file.size:
+            raise SourceError(f"{file.path} has {size} bytes or more where {file.size} are listed")
+        return sha256.hexdigest(), checked is None or tagged.hexdigest() == expected

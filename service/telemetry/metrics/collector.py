@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.scheduler import Scheduler
-from service.stores.poll_status import PollStatus
+from service.stores.poller import PollStatus
 from service.traffic.model_traffic import ModelTraffic
 
 

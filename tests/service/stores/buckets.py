@@ -11,8 +11,8 @@ from service.repository.fingerprint import FileMark
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_source import SourceError
 from service.repository.repository import load_repository
-from service.stores.file_cache import FileCache
 from service.stores.poller import Poller
+from service.stores.state_cache import StateCache
 from service.stores.store_source import StoreSource
 from tests.service.stores.folders import scale_of, write_scale
 
@@ -21,7 +21,7 @@ MOST_BYTES = 1 << 20
 
 
 class Bucket:
-    """A store in memory: its objects by path. Tags are those of S3."""
+    """A store in memory: its objects by path. Tags are those of S3, digests."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
@@ -59,14 +59,10 @@ class Bucket:
             self._check()
             yield data[start : start + 100]
 
-    def digest(self, file: FileMark) -> tuple[str, str]:
-        return "md5", file.tag
-
-    def is_sure(self) -> bool:
-        return False
-
     def _tag(self, path: str) -> str:
-        return self.tags.get(path) or hashlib.md5(self.objects[path], usedforsecurity=False).hexdigest()
+        return (
+            self.tags.get(path) or f"md5:{hashlib.md5(self.objects[path], usedforsecurity=False).hexdigest()}"
+        )
 
     def _check(self) -> None:
         if self.is_gone:
@@ -80,7 +76,7 @@ class PolledBucket:
 
     def __init__(self, bucket: Bucket, folder: Path, most_bytes: int = MOST_BYTES, **settings: Any) -> None:
         self.folder = folder
-        self.cache = FileCache(folder / "cache", most_bytes)
+        self.cache = StateCache(folder / "cache", most_bytes)
         self.source = StoreSource(bucket, URL, self.cache, None, 0.0)
         self.settings = Settings(
             models=URL, model_control="poll", backend="numpy", poll_seconds=0.001, **settings
@@ -100,9 +96,9 @@ class PolledBucket:
     def changes(self) -> dict[str, int]:
         return {outcome: count for outcome, count in self.poller.status.changes.items() if count}
 
-    def views(self) -> int:
+    def states(self) -> int:
         """Return how many states of models are on the disk."""
-        return sum(1 for path in self.cache.view.iterdir() if path.is_dir())
+        return sum(1 for path in (self.folder / "cache").iterdir() if path.is_dir() and path.name != "part")
 
 
 def put_scale(bucket: Bucket, tmp_path: Path, path: str, scale: float) -> None:

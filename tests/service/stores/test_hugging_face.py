@@ -14,8 +14,8 @@ from service.config.settings import Settings
 from service.config.store_url import StoreUrl
 from service.repository.model_source import SourceError
 from service.repository.repository import load_repository
-from service.stores.file_cache import FileCache
 from service.stores.hugging_face import HuggingFaceStore
+from service.stores.state_cache import StateCache
 from service.stores.store_source import StoreSource
 from tests.service.stores.folders import scale_of, write_scale
 
@@ -120,7 +120,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
 
 def source(hub: Hub, tmp_path: Path) -> StoreSource:
     return StoreSource(
-        HuggingFaceStore(URL, hub.address), URL, FileCache(tmp_path / "cache", 1 << 20), None, 0.0
+        HuggingFaceStore(URL, hub.address), URL, StateCache(tmp_path / "cache", 1 << 20), None, 0.0
     )
 
 
@@ -135,10 +135,9 @@ def test_files_are_those_of_the_folder_with_digests_of_git(hub: Hub) -> None:
     files = {file.path: file for file in store.list()}
     assert sorted(files) == ["m/model.bin", "m/model.param"]
     weights = hub.commits[0]["models/m/model.bin"]
-    assert store.digest(files["m/model.bin"]) == ("sha256", hashlib.sha256(weights).hexdigest())
-    assert store.digest(files["m/model.param"])[0] == "git"
+    assert files["m/model.bin"].tag == f"sha256:{hashlib.sha256(weights).hexdigest()}"
+    assert files["m/model.param"].tag.startswith("git:")
     assert b"".join(store.read(files["m/model.bin"])) == weights
-    assert store.is_sure()
 
 
 @pytest.mark.parametrize("name", ["model.bin", "model.param"])

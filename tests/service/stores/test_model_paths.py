@@ -86,26 +86,12 @@ def test_listings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         "\ud800",
         "x" * 256,
         "é" * 128,
-        "/".join("abcdefghi"),
         "",
     ],
 )
 def test_names_that_are_no_files_are_refused(path: str) -> None:
     with pytest.raises(ModelFilesError, match="cannot be the name of a file here"):
         check_paths("m", marks("model.param", path))
-
-
-@pytest.mark.parametrize(
-    ("paths", "message"),
-    [
-        (("Model.bin", "model.bin"), "same file where case does not count"),
-        (("e\u0301.txt", "\u00e9.txt"), "same file where case does not count"),
-        (("samples", "Samples/x"), "a file and a folder"),
-    ],
-)
-def test_two_names_of_one_file_are_refused(paths: tuple[str, ...], message: str) -> None:
-    with pytest.raises(ModelFilesError, match=message):
-        check_paths("m", marks(*paths))
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a b", "é", "a\0", ""])

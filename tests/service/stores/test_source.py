@@ -10,8 +10,8 @@ from service.config.setting_file import SettingsError
 from service.config.settings import Settings, load_settings
 from service.errors import ServiceError
 from service.repository.repository import load_repository
-from service.stores.file_cache import FileCache
 from service.stores.source import open_source
+from service.stores.state_cache import StateCache
 from service.stores.store_source import StoreSource
 from tests.service.stores.buckets import MOST_BYTES, URL, Bucket, put_scale
 from tests.service.stores.folders import scale_of, write_scale
@@ -69,7 +69,7 @@ def test_a_cache_that_others_may_write_is_an_error(tmp_path: Path, monkeypatch: 
 def test_servers_of_folders_import_no_library_of_stores() -> None:
     code = (
         "import sys; from service.app import create_app; from service.config.settings import Settings; "
-        "create_app(Settings()); print({'obstore', 'huggingface_hub', 'service.stores.fetch'} "
+        "create_app(Settings()); print({'obstore', 'huggingface_hub', 'service.stores.store_source'} "
         "& sys.modules.keys())"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -80,7 +80,7 @@ def test_loads_that_clients_ask_for_look_at_the_store(tmp_path: Path) -> None:
     bucket = Bucket()
     put_scale(bucket, tmp_path, "m/1", 1)
     settings = Settings(models=URL, model_control="explicit", backend="numpy", poll_seconds=0.001)
-    source = StoreSource(bucket, URL, FileCache(tmp_path / "c", MOST_BYTES), None, 0.0)
+    source = StoreSource(bucket, URL, StateCache(tmp_path / "c", MOST_BYTES), None, 0.0)
     repository = load_repository(settings, source=source)
     put_scale(bucket, tmp_path, "m/2", 2)
     put_scale(bucket, tmp_path, "n", 3)

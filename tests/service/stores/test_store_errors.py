@@ -3,7 +3,8 @@
 import pytest
 
 from service.config.store_url import StoreUrl
-from service.stores.store_errors import unreadable
+from service.repository.model_source import SourceError
+from service.stores.store_errors import worded
 
 REFUSED = """Generic MicrosoftAzure error: Error performing list request: Error performing GET \
 http://127.0.0.1:40002/devstoreaccount1/bucket?restype=container&sig=SECRET in 11.991245ms - Server returned non-2xx \
@@ -27,7 +28,9 @@ ENDED = "Error performing GET http://127.0.0.1:1{} in {}, after 3 retries, max_r
 
 
 def words(text: str) -> str:
-    return str(unreadable(StoreUrl("az", "bucket", "models"), ValueError(text)))
+    with pytest.raises(SourceError) as caught, worded(StoreUrl("az", "bucket", "models")):
+        raise ValueError(text)
+    return str(caught.value)
 
 
 def test_an_response_in_xml_is_told_by_its_code_and_message() -> None:
