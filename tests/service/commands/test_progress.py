@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.compiler.emit.code_store import CodeStore
+from engine.compiler.emit.jit import KernelCache
 from service.commands.dispatch import run_command
 from tests.service.api.responses import bright
 from tests.service.models import DIGIT, DIGIT_CONFIG, add_model
@@ -17,7 +19,9 @@ QUICK = ("--seconds", "0.01", "--threads", "1", "--batch", "1")
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    monkeypatch.setenv("KUIPER_CACHE", str(tmp_path / "cache"))
+    store = CodeStore(tmp_path / "cache")
+    monkeypatch.setattr("engine.compiler.emit.code_store.code_store", lambda: store)
+    monkeypatch.setattr("engine.compiler.program.assembler.cache", KernelCache(store))
     root = logging.getLogger()
     level = root.level
     monkeypatch.setattr(root, "handlers", [])
@@ -50,7 +54,7 @@ def test_a_command_shows_what_it_does(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    assert run_command([files.get(word, word) for word in command.split()]) == 0
+    assert run_command([files.get(word, word) for word in command.split()]) == 0, terminal.getvalue()
     shown = terminal.getvalue().split(CLEAR)
     places = [next(i for i, line in enumerate(shown) if line.startswith(step)) for step in steps]
     assert places == sorted(places)
