@@ -53,16 +53,17 @@ def run(
 def _print(pairs: list[PairDifference]) -> None:
     if not pairs:
         return
-    made = table("operator", "type", "graph", "weights", "results", numbers=["weights", "results"])
+    # numbers are never folded: what is said of results in words would leave no room for the other columns
+    made = table("operator", "type", "differences", "weights", "results", numbers=["weights", "results"])
     for pair in pairs:
         name = pair.name or f"+ {pair.other}"
         renamed = f" = {pair.other}" if pair.name and pair.other and pair.other != pair.name else ""
         made.add_row(
             name + renamed,
             pair.type,
-            "; ".join(pair.changes),
+            "; ".join((*pair.changes, *filter(None, [pair.problem]))),
             _number(pair.weights),
-            pair.problem or _number(pair.results),
+            "" if pair.problem else _number(pair.results),
         )
     console().print(made)
 

@@ -24,6 +24,7 @@ from service.server.tls import check_tls
 from service.stores.source import open_source
 from service.telemetry.load_report import LoadReport
 from service.telemetry.logging import configure_logging
+from service.telemetry.status_line import show_status
 
 _logger = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ def serve(settings: Settings, slot: Slot | None = None) -> int:
     finally:
         if preloader is not None:
             preloader.progress.stop()
+        show_status("")
 
 
 def _supervise(settings: Settings) -> int:

@@ -112,12 +112,14 @@ class LoadProgress:
         self.check()
 
     def stop(self) -> None:
-        """Have every load end before its next step."""
-        self._stopped.set()
+        """Have every load end before its next step; nothing is watched any more."""
+        with self._watching:
+            self._stopped.set()
 
     def _report(self) -> None:
         with self._watching:  # of two threads, the one that reports last reports the last state
-            self._watch(self.state)
+            if not self._stopped.is_set():
+                self._watch(self.state)
 
     def _note(self, text: str) -> None:
         self.check()

@@ -296,6 +296,9 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
     """
     try:
         sockets = listen(settings.host, settings.port) if slot is None else slot.open_sockets()
+        if slot is None and settings.grpc_port:
+            for probe in listen(settings.host, settings.grpc_port, "--grpc-port"):
+                probe.close()  # gRPC itself would say less, in three lines
     except ListenError as error:
         _logger.error(str(error))  # noqa: TRY400  # it says all there is to say
         return START_FAILED

@@ -60,7 +60,7 @@ def test_a_port_in_use_is_told_in_words(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         ended = run_to_end("--models", str(tmp_path), "--no-warm-up", "--grpc-port", str(port))
     assert ended.returncode == 3
-    assert f"127.0.0.1:{port}: gRPC cannot listen there; choose another port with --grpc-port" in ended.stderr
+    assert f"127.0.0.1:{port}: address already in use; choose another port with --grpc-port" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
