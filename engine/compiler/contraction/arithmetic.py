@@ -4,15 +4,15 @@ A *word* has 32 bits: one float32, two bfloat16 or four 8-bit integers, those of
 channels in words, so that the loops of all precisions are the same.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from engine.compiler.contraction.tile import FloatProducts, Products
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.int8 import WORD_CHANNELS, Int8Products, word_of
-from engine.compiler.emit.types import IRValue
+from engine.compiler.emit.int8 import WORD_CHANNELS, add_products, broadcast_word, load_weights, word_of
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
@@ -29,8 +29,14 @@ class Arithmetic(Protocol):
     def per_filter(self) -> int:
         """Numbers of a filter."""
 
-    def products(self, e: Emitter) -> Products:
-        """Return how a register tile multiplies."""
+    def weight(self, e: Emitter, base: IRValue, offset: int) -> Any:
+        """Load a vector of words of weights, in the form that `add` takes it in."""
+
+    def number(self, e: Emitter, base: IRValue, offset: IRIndex) -> Any:
+        """Load a word of the input into all lanes, in the form that `add` takes it in."""
+
+    def add(self, e: Emitter, number: Any, weight: Any, total: IRValue) -> IRValue:
+        """Return a vector of sums with the products of a word of the input and words of weights added."""
 
     def starts(self, e: Emitter, numbers: IRValue, vectors: int) -> list[IRValue]:
         """Return what the sums of vectors of filters start with; `numbers` is the address of their first number."""
@@ -70,10 +76,17 @@ class Float32:
     per_word = 1
     per_filter = 1
 
-    def products(self, e: Emitter) -> Products:
-        """Return how a register tile multiplies."""
-        del e
-        return FloatProducts()
+    def weight(self, e: Emitter, base: IRValue, offset: int) -> IRValue:
+        """Load a vector of weights."""
+        return e.load(base, offset)
+
+    def number(self, e: Emitter, base: IRValue, offset: IRIndex) -> IRValue:
+        """Load a number into all lanes."""
+        return e.load_broadcast(base, offset)
+
+    def add(self, e: Emitter, number: IRValue, weight: IRValue, total: IRValue) -> IRValue:
+        """Return number * weight + total."""
+        return e.fma(number, weight, total)
 
     def starts(self, e: Emitter, numbers: IRValue, vectors: int) -> list[IRValue]:
         """Return the biases."""
@@ -122,9 +135,19 @@ class Int8:
     per_word = WORD_CHANNELS
     per_filter = 3
 
-    def products(self, e: Emitter) -> Products:
-        """Return how a register tile multiplies."""
-        return Int8Products(e)
+    def weight(self, e: Emitter, base: IRValue, offset: int) -> Sequence[IRValue]:
+        """Load a vector of words of weights."""
+        return load_weights(e, base, offset)
+
+    def number(self, e: Emitter, base: IRValue, offset: IRIndex) -> Sequence[IRValue]:
+        """Load a word of the input into all lanes."""
+        return broadcast_word(e, base, offset)
+
+    def add(
+        self, e: Emitter, number: Sequence[IRValue], weight: Sequence[IRValue], total: IRValue
+    ) -> IRValue:
+        """Return sums with the products of words added."""
+        return add_products(e, number, weight, total)
 
     def starts(self, e: Emitter, numbers: IRValue, vectors: int) -> list[IRValue]:
         """Return the integers that sums start with."""

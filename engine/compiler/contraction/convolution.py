@@ -278,8 +278,7 @@ class DirectConvolution:
         axes, step = self._axes(strides), self.shape.stride[1] * strides[2]
         is_ahead = self.prefetches_weights and pixels == self.tile.pixels
         prefetch = self._prefetch(e, weights, axes, pixel) if is_ahead else None
-        products = self.arithmetic.products(e)
-        sums = emit_tile(e, tile, axes, x, step, weights, starts * pixels, prefetch, products)
+        sums = emit_tile(e, tile, axes, x, step, weights, starts * pixels, prefetch, self.arithmetic)
         sums = self.arithmetic.results(e, sums, numbers, (tile.vectors, self.packing.count))
         channel = e.add(e.mul(block.group, self.shape.filters), e.mul(block.place, self._width))
         for index, value in enumerate(sums):

@@ -7,8 +7,8 @@ A tile is `pixels` x `vectors` accumulators that stay in registers for a whole r
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
 
+from engine.compiler.contraction.arithmetic import FLOAT32, Arithmetic
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -133,38 +133,6 @@ def each_tile(
         first = stop
 
 
-class Products(Protocol):
-    """How a tile multiplies: what it loads of weights and input, and how products are added up."""
-
-    def weight(self, e: Emitter, base: IRValue, offset: int) -> Any:
-        """Load a vector of weights, in the form that `add` takes it in."""
-
-    def number(self, e: Emitter, base: IRValue, offset: IRIndex) -> Any:
-        """Load an element of the input into all lanes, in the form that `add` takes it in."""
-
-    def add(self, e: Emitter, number: Any, weight: Any, total: IRValue) -> IRValue:
-        """Return a vector of sums with the products of a number and a vector of weights added."""
-
-
-class FloatProducts:
-    """Products of float32."""
-
-    def weight(self, e: Emitter, base: IRValue, offset: int) -> IRValue:
-        """Load a vector of weights."""
-        return e.load(base, offset)
-
-    def number(self, e: Emitter, base: IRValue, offset: IRIndex) -> IRValue:
-        """Load an element of the input into all lanes."""
-        return e.load_broadcast(base, offset)
-
-    def add(self, e: Emitter, number: IRValue, weight: IRValue, total: IRValue) -> IRValue:
-        """Return number * weight + total."""
-        return e.fma(number, weight, total)
-
-
-_FLOAT = FloatProducts()
-
-
 @dataclass(frozen=True, slots=True)
 class Prefetch:
     """Weights that are needed soon, and prefetched while others are multiplied.
@@ -213,7 +181,7 @@ def emit_tile(
     w: IRValue,
     start: Sequence[IRValue],
     prefetch: Prefetch | None = None,
-    products: Products = _FLOAT,
+    arithmetic: Arithmetic = FLOAT32,
 ) -> list[IRValue]:
     """Write the reduction of one tile.
 
@@ -226,12 +194,12 @@ def emit_tile(
         w: address of the weights; the tile's filters are contiguous.
         start: what the accumulators start with, `pixels` x `vectors`, a pixel's vectors together.
         prefetch: weights to prefetch during the reduction.
-        products: how elements are multiplied.
+        arithmetic: arithmetic of the products.
 
     Returns:
         The accumulators, in the order of `start`.
     """
-    reduction = _Reduction(e, tile, pixel_step, 0 if prefetch is None else prefetch.lines, products)
+    reduction = _Reduction(e, tile, pixel_step, 0 if prefetch is None else prefetch.lines, arithmetic)
     carried = [*start] if prefetch is None else [*start, prefetch.start]
     return reduction.emit(tuple(axes), x, w, carried)[: len(start)]
 
@@ -244,7 +212,7 @@ class _Reduction:
     tile: Tile
     pixel_step: IRIndex
     lines: int
-    products: Products
+    arithmetic: Arithmetic
 
     def emit(self, axes: tuple[Axis, ...], x: IRValue, w: IRValue, carried: list[IRValue]) -> list[IRValue]:
         """Write the loops over the axes; returns what they carry out."""
@@ -282,14 +250,14 @@ class _Reduction:
 
     def _multiply(self, x: IRValue, w: IRValue, carried: list[IRValue]) -> list[IRValue]:
         """Write one step: every pixel's number times every vector of weights."""
-        e, vectors, products = self.e, self.tile.vectors, self.products
-        weights = [products.weight(e, w, vector * e.lanes) for vector in range(vectors)]
+        e, vectors, arithmetic = self.e, self.tile.vectors, self.arithmetic
+        weights = [arithmetic.weight(e, w, vector * e.lanes) for vector in range(vectors)]
         results = []
         for pixel in range(self.tile.pixels):
-            number = products.number(e, x, e.mul(pixel, self.pixel_step))
+            number = arithmetic.number(e, x, e.mul(pixel, self.pixel_step))
             row = carried[pixel * vectors : (pixel + 1) * vectors]
             results += [
-                products.add(e, number, weight, total) for weight, total in zip(weights, row, strict=True)
+                arithmetic.add(e, number, weight, total) for weight, total in zip(weights, row, strict=True)
             ]
         return results + carried[self.tile.pixels * vectors :]
 

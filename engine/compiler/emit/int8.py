@@ -4,6 +4,7 @@ A word holds four neighbouring channels, the first in its lowest byte. Offsets c
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from llvmlite import ir
 
@@ -123,57 +124,51 @@ def largest_bytes(e: Emitter, vectors: Sequence[IRValue]) -> IRValue:
     return e.builder.bitcast(largest, e.vector_type)
 
 
-class Int8Products:
-    """Sums of four products each, of integers of 0 to 255 and of -128 to 127, in 32 bits: exact.
+def load_weights(e: Emitter, base: IRValue, offset: int) -> Sequence[IRValue]:
+    """Load a vector of words of weights, in the form that `add_products` takes it in."""
+    word = e.load_words(base, offset, count=e.lanes)
+    if _dot_intrinsic(e) is not None:
+        return (word,)
+    if e.target.name == "neon":
+        return tuple(_signed_byte(e, word, place) for place in range(WORD_CHANNELS))
+    eights = ir.Constant(_halves(e), [ir.Constant(_I16, 8)] * (2 * e.lanes))
+    pairs = e.builder.bitcast(word, _halves(e))
+    return e.builder.ashr(e.builder.shl(pairs, eights), eights), e.builder.ashr(pairs, eights)
+
+
+def broadcast_word(e: Emitter, base: IRValue, offset: IRIndex) -> Sequence[IRValue]:
+    """Load a word of the input into all lanes, in the form that `add_products` takes it in."""
+    scalar = e.builder.bitcast(e.load_scalar(base, offset), I32)
+    undefined = ir.Constant(i32_vector(e), ir.Undefined)
+    first = e.builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
+    word = e.builder.shuffle_vector(first, undefined, splat(e, 0))
+    if _dot_intrinsic(e) is not None:
+        return (word,)
+    if e.target.name == "neon":
+        return tuple(
+            e.builder.and_(e.builder.lshr(word, splat(e, 8 * place)), splat(e, LARGEST))
+            for place in range(WORD_CHANNELS)
+        )
+    low = splat(e, 0x00FF00FF)
+    odd = e.builder.and_(e.builder.lshr(word, splat(e, 8)), low)
+    return tuple(e.builder.bitcast(half, _halves(e)) for half in (e.builder.and_(word, low), odd))
+
+
+def add_products(e: Emitter, number: Sequence[IRValue], weight: Sequence[IRValue], total: IRValue) -> IRValue:
+    """Return 32-bit sums with four products each, of integers of 0 to 255 and of -128 to 127, added: exact.
 
     Where the processor has such an instruction (VNNI) it is one; else bytes become 16 bits, products of pairs are added
     in 32, or four products one by one.
     """
-
-    def __init__(self, e: Emitter) -> None:
-        self._intrinsic = _dot_intrinsic(e)
-        self._is_x86 = e.target.name != "neon"
-
-    def weight(self, e: Emitter, base: IRValue, offset: int) -> Sequence[IRValue]:
-        """Load a vector of words of weights."""
-        word = e.load_words(base, offset, count=e.lanes)
-        if self._intrinsic is not None:
-            return (word,)
-        if not self._is_x86:
-            return tuple(_signed_byte(e, word, place) for place in range(WORD_CHANNELS))
-        eights = ir.Constant(_halves(e), [ir.Constant(_I16, 8)] * (2 * e.lanes))
-        pairs = e.builder.bitcast(word, _halves(e))
-        return e.builder.ashr(e.builder.shl(pairs, eights), eights), e.builder.ashr(pairs, eights)
-
-    def number(self, e: Emitter, base: IRValue, offset: int) -> Sequence[IRValue]:
-        """Load a word of the input into all lanes."""
-        scalar = e.builder.bitcast(e.load_scalar(base, offset), I32)
-        undefined = ir.Constant(i32_vector(e), ir.Undefined)
-        first = e.builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
-        word = e.builder.shuffle_vector(first, undefined, splat(e, 0))
-        if self._intrinsic is not None:
-            return (word,)
-        if not self._is_x86:
-            return tuple(
-                e.builder.and_(e.builder.lshr(word, splat(e, 8 * place)), splat(e, LARGEST))
-                for place in range(WORD_CHANNELS)
-            )
-        low = splat(e, 0x00FF00FF)
-        odd = e.builder.and_(e.builder.lshr(word, splat(e, 8)), low)
-        return tuple(e.builder.bitcast(half, _halves(e)) for half in (e.builder.and_(word, low), odd))
-
-    def add(
-        self, e: Emitter, number: Sequence[IRValue], weight: Sequence[IRValue], total: IRValue
-    ) -> IRValue:
-        """Return sums with the products of words added."""
-        if self._intrinsic is not None:
-            kind = i32_vector(e)
-            function = e.intrinsic(self._intrinsic, kind, [kind] * 3)
-            return e.builder.call(function, [total, *number, *weight])
-        for one, other in zip(number, weight, strict=True):
-            product = _pair_products(e, one, other) if self._is_x86 else e.builder.mul(one, other)
-            total = e.builder.add(total, product)
-        return total
+    intrinsic = _dot_intrinsic(e)
+    if intrinsic is not None:
+        kind = i32_vector(e)
+        function = e.intrinsic(intrinsic, kind, [kind] * 3)
+        return e.builder.call(function, [total, *number, *weight])
+    multiply = e.builder.mul if e.target.name == "neon" else partial(_pair_products, e)
+    for one, other in zip(number, weight, strict=True):
+        total = e.builder.add(total, multiply(one, other))
+    return total
 
 
 def _dot_intrinsic(e: Emitter) -> str | None:
