@@ -41,9 +41,8 @@ def crop_input(
         raise ServiceError(422, "not_an_image_model", target, {"name": port.operator})
     count = sum(len(parts) for _, parts in pictures)
     limits.check_shape((count, config.channels, target.height, target.width), f"input {port.operator}")
-    most = max(
-        1, limits.image_pixels // count
-    )  # boxes overlap: all crops may have many times the picture's pixels
+    # boxes may overlap: all crops together may have many times the pixels of the picture
+    most = max(1, limits.image_pixels // count)
     crops: list[EncodedImage] = []
     for picture, parts in pictures:
         if parts:
