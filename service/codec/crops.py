@@ -39,6 +39,10 @@ def crop_input(
     target = find_image_input(config, port)
     if not isinstance(target, ImageInput):
         raise ServiceError(422, "not_an_image_model", target, {"name": port.operator})
+    count = sum(len(parts) for _, parts in pictures)
+    limits.check_shape((count, config.channels, target.height, target.width), f"input {port.operator}")
+    # boxes may overlap: all crops together may have many times the pixels of the picture
+    most = max(1, limits.image_pixels // count)
     crops: list[EncodedImage] = []
     for picture, parts in pictures:
         if parts:
@@ -46,7 +50,7 @@ def crop_input(
             pixels = whole_picture(picture.data, source, size, limits)
             scale = width / picture.geometry.width, height / picture.geometry.height
             scaled = [part * scale for part in parts]
-            crops += cut_parts(pixels, scaled, margin, rotations[len(crops) :][: len(parts)])
+            crops += cut_parts(pixels, scaled, margin, rotations[len(crops) :][: len(parts)], most)
     wide = widen(target, crops)
     limits.check_shape((len(crops), config.channels, wide.height, wide.width), f"input {port.operator}")
     return prepare(crops, config, wide).array

@@ -59,7 +59,7 @@ def whole_picture(data: bytes, config: ImageConfig, size: tuple[int, int], limit
 
 
 def cut_parts(
-    pixels: Array, parts: Sequence[Array], margin: float, rotations: Sequence[int]
+    pixels: Array, parts: Sequence[Array], margin: float, rotations: Sequence[int], most: int
 ) -> list[EncodedImage]:
     """Return parts of a picture as images that need no decoding.
 
@@ -69,6 +69,7 @@ def cut_parts(
             and to one at least; or of four corners, (4, 2), as `Corners` has them, between which is interpolated.
         margin: part of a box's width and height that is added on each side, within the picture.
         rotations: for each part by how many degrees its content is rotated clockwise, which is undone: 0, 90, 180, 270.
+        most: pixels of a part; one that has more is scaled down to them.
     """
     from PIL import Image  # noqa: PLC0415  # a start needs no Pillow
 
@@ -76,19 +77,36 @@ def cut_parts(
     crops = []
     for part, degrees in zip(parts, rotations, strict=True):
         is_box = len(part) == 2
-        crop = whole.crop(whole_box(part, margin, whole.size)) if is_box else _straightened(whole, part)
+        crop = _cropped(whole, part, margin, most) if is_box else _straightened(whole, part, most)
         if degrees:
             crop = crop.transpose(getattr(Image.Transpose, f"ROTATE_{degrees}"))
         crops.append(EncodedImage(b"", ImageHeader("PNG", *crop.size), "the crop", crop))
     return crops
 
 
-def _straightened(whole: "Image.Image", corners: Array) -> "Image.Image":
+def _cropped(whole: "Image.Image", box: Array, margin: float, most: int) -> "Image.Image":
+    from PIL import Image  # noqa: PLC0415  # as above
+
+    left, top, right, bottom = place = whole_box(box, margin, whole.size)
+    size = _reduced(right - left, bottom - top, most)
+    if size == (right - left, bottom - top):
+        return whole.crop(place)
+    return whole.resize(size, Image.Resampling.BICUBIC, box=place)
+
+
+def _reduced(width: float, height: float, most: int) -> tuple[int, int]:
+    """Return a size in whole pixels, at least 1 by 1: less than given where that has more than `most` pixels."""
+    factor = min(1.0, (most / max(1.0, width * height)) ** 0.5)
+    columns = min(max(1, int(width * factor)), most)
+    return columns, min(max(1, int(height * factor)), max(1, most // columns))
+
+
+def _straightened(whole: "Image.Image", corners: Array, most: int) -> "Image.Image":
     """Return what lies between corners; a part that is much higher than wide is rotated so that it lies."""
     from PIL import Image  # noqa: PLC0415  # as above
 
     sides = np.hypot(*(np.roll(corners, -1, axis=0) - corners).T)
-    width, height = (max(1, int(max(pair))) for pair in (sides[::2], sides[1::2]))
+    width, height = _reduced(max(sides[::2]), max(sides[1::2]), most)
     counterclockwise = corners[[0, 3, 2, 1]].ravel().tolist()
     method = Image.Transform.QUAD
     part = whole.transform((width, height), method, counterclockwise, Image.Resampling.BICUBIC)

@@ -205,7 +205,8 @@ class Pipeline(Task):
         step = self.config.steps[place]
         if step.upright is None:
             return [0] * sum(map(len, results[self._places[step.crops or ""]]))
-        best = [item[0] for item in results[self._places[step.upright]]]
+        # an item has no predictions where its scores are NaN, or below the threshold of a sigmoid
+        best = [next(iter(item), None) for item in results[self._places[step.upright]]]
         return [
             int(one.label) if isinstance(one, ClassPrediction) and one.probability >= _SURE else 0
             for one in best

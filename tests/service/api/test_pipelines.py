@@ -84,6 +84,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     add_model(root, "halves", BRIGHTEST, HALVES.format(labels='["upper", "lower"]'))
     add_model(root, "turned", BRIGHTEST, HALVES.format(labels='["0", "180"]'))
     add_pipeline(root, "reader", 'task = "pipeline"\n' + READ.format(turn="turned"))
+    unsure = HALVES.replace("softmax = false", "sigmoid = true, threshold = 1.0").format(labels='["0", "180"]')
+    add_model(root, "unsure", BRIGHTEST, unsure)
+    add_pipeline(root, "unsure-reader", 'task = "pipeline"\n' + READ.format(turn="unsure"))
     return Settings(models=root, workers=1, queue_size=4, timeout=20, model_control="explicit", warm_up=False)
 
 
@@ -121,6 +124,15 @@ async def test_crops_that_are_upside_down_are_turned_before_they_are_read(client
     assert all(line["probability"] > 0.9 for line in lines)
     names = [layer["name"] for layer in response.json()["trace"]["layers"]]
     assert {name.partition("/")[0] for name in names} == {"find", "turn", "read"}
+
+
+async def test_crops_whose_direction_is_not_classified_are_read_as_they_are(client: AsyncClient) -> None:
+    levels = np.zeros((60, 60), np.uint8)
+    levels[5:15, 5:55], levels[15:25, 5:55] = 100, 255
+    content, headers = encoded(Image.fromarray(levels)), {"content-type": "image/png"}
+    response = await client.post("/infer?model=unsure-reader", content=content, headers=headers)
+    assert response.status_code == 200, response.text
+    assert [line["text"] for line in response.json()["predictions"][0]] == ["lower"]
 
 
 async def test_errors_name_the_step(client: AsyncClient) -> None:

@@ -13,8 +13,8 @@ LINE[:10, :, 0], LINE[:, :30, 1] = 200, 150
 CORNERS = np.array([(20, 30), (80, 30), (80, 50), (20, 50)], float)
 
 
-def cut(pixels: Array, part: Array, degrees: int = 0) -> Array:
-    (image,) = cut_parts(pixels, [part], 0.0, [degrees])
+def cut(pixels: Array, part: Array, degrees: int = 0, most: int = 1 << 20) -> Array:
+    (image,) = cut_parts(pixels, [part], 0.0, [degrees], most)
     return np.asarray(image.opened, np.uint8)
 
 
@@ -48,3 +48,15 @@ def test_a_line_that_runs_from_the_top_to_the_bottom_is_laid_down() -> None:
     found = cut(np.rot90(LINE, -1).copy(), corners).astype(int)  # clockwise
     assert found.shape == LINE.shape
     assert abs(found[5, 15] - LINE[5, 15]).max() < 20
+
+
+@pytest.mark.parametrize("size", [(120, 120), (1, 120), (120, 1)])
+def test_a_part_of_too_many_pixels_is_scaled_down(size: tuple[int, int]) -> None:
+    pixels = np.full((120, 120, 3), 90, np.uint8)
+    width, height = size
+    box = np.array([(0, 0), (width, height)], float)
+    corners = np.array([(0, 0), (width, 0), (width, height), (0, height)], float)
+    for part in (box, corners, 50 * corners):
+        found = cut(pixels, part, most=100)
+        assert 50 <= found.shape[0] * found.shape[1] <= 100
+        assert found.shape[2] == 3
