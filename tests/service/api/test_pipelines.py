@@ -84,7 +84,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     add_model(root, "halves", BRIGHTEST, HALVES.format(labels='["upper", "lower"]'))
     add_model(root, "turned", BRIGHTEST, HALVES.format(labels='["0", "180"]'))
     add_pipeline(root, "reader", 'task = "pipeline"\n' + READ.format(turn="turned"))
-    unsure = HALVES.replace("softmax = false", "sigmoid = true, threshold = 1.0").format(labels='["0", "180"]')
+    unsure = HALVES.replace("softmax = false", "sigmoid = true, threshold = 1.0").format(
+        labels='["0", "180"]'
+    )
     add_model(root, "unsure", BRIGHTEST, unsure)
     add_pipeline(root, "unsure-reader", 'task = "pipeline"\n' + READ.format(turn="unsure"))
     return Settings(models=root, workers=1, queue_size=4, timeout=20, model_control="explicit", warm_up=False)
