@@ -19,6 +19,7 @@ from engine.compiler.emit.code_store import CodeStore, code_folder, code_key
 from engine.compiler.emit.jit import KernelCache
 from engine.compiler.emit.target import Target, host_target
 from engine.compiler.kernels.softmax import SoftmaxKernel
+from tests.engine.compiler.damage import damaged_at
 from tests.engine.compiler.tiny import Follow
 
 KERNEL = SoftmaxKernel(
@@ -79,7 +80,7 @@ def test_damaged_files_are_not_used(tmp_path: Path) -> None:
     store.save("key", b"machine code")
     (file,) = tmp_path.iterdir()
     sound = file.read_bytes()
-    for damaged in (b"", sound[:-1], sound[:-1] + b"?", b"?" + sound[1:]):
+    for damaged in (b"", sound[:-1], damaged_at(sound, -1), damaged_at(sound, 0)):
         file.write_bytes(damaged)
         assert store.load("key") is None
     store.save("key", b"machine code")

@@ -18,6 +18,7 @@ from engine.compiler.emit.packed_files import PackedFiles
 from engine.compiler.memory.alignment import ALIGNMENT, address_of
 from engine.compiler.memory.weights import PackedWeights, fetch_side_by_side
 from engine.dtypes import Array
+from tests.engine.compiler.damage import damaged_at
 from tests.engine.compiler.plans import weights_of
 from tests.engine.models import write_model
 
@@ -144,9 +145,9 @@ def test_damaged_files_are_not_used(tmp_path: Path) -> None:
             sound[:100],
             sound[:5000],
             sound[:-ALIGNMENT],
-            b"?" + sound[1:],
-            sound[:40] + b"?" + sound[41:],
-            sound[:middle] + b"?" + sound[middle + 1 :],
+            damaged_at(sound, 0),
+            damaged_at(sound, 40),
+            damaged_at(sound, middle),
         ]
     ):
         file.unlink()

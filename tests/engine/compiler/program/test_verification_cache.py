@@ -18,6 +18,7 @@ from engine.compiler.selection import Selector
 from engine.dtypes import Array
 from engine.quantization.scheme import Quantization
 from engine.quantization.tensor_scale import TensorScale
+from tests.engine.compiler.damage import damaged_at
 from tests.engine.compiler.plans import weights_of
 from tests.engine.compiler.program.test_verification import LINES, X, open_graph, shifted_bias
 
@@ -122,16 +123,11 @@ def test_another_engine_is_compared(
     assert len(entries(store)) == 2
 
 
-def _other(byte: int) -> bytes:
-    """Return a byte that is not this one."""
-    return bytes([byte ^ 1])
-
-
 def test_damaged_entries_are_not_believed(tmp_path: Path, store: CodeStore, comparisons: Comparisons) -> None:
     open_graph(tmp_path, *LINES).forward([X])
     (file,) = entries(store)
     sound = file.read_bytes()
-    for damaged in (b"", sound[:-1], sound[:-1] + _other(sound[-1]), _other(sound[0]) + sound[1:]):
+    for damaged in (b"", sound[:-1], damaged_at(sound, -1), damaged_at(sound, 0)):
         before = len(comparisons)
         file.write_bytes(damaged)
         open_graph(tmp_path, *LINES).forward([X])
