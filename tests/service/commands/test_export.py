@@ -70,13 +70,16 @@ def test_a_shape_that_is_none_is_a_usage_error(capsys: pytest.CaptureFixture[str
     assert "'x' is not a size" in capsys.readouterr().err
 
 
+# under nohup and the like SIGHUP is ignored, and an export then leaves it so
 _SCRIPT = """
+import signal
 import sys
 from pathlib import Path
 import service.export.conversion as conversion
 import service.export.exporter as exporter
 from service.cli import main
 from tests.service.export.stand_in import LinearSource
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 exporter.find_exporter = lambda: Path(sys.argv[1])
 conversion.open_source = lambda _: LinearSource()
 sys.exit(main(["export", "net.pt", "--input", "1,4", "--models", sys.argv[2]]))
