@@ -7,6 +7,7 @@ here, and an exported model may be off by `TIMES` as much.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,6 +21,8 @@ TIMES = 10.0
 _STEPS = 3
 """Operators in a row whose results may have no match, as the exporter computes some formulas in other steps."""
 _EPSILON = 2.0**-23
+_FEW, _PART = 64, 1 << 18
+"""Elements that are compared first, as they distinguish most pairs, and at once, as their differences take memory."""
 _KEPT = ("pnnx.Input", "pnnx.Attribute")
 """Types of operators that compute nothing."""
 
@@ -56,10 +59,10 @@ class Expected:
             return self._mismatches(ours, wanted)
         unit = max(self.rounding, tolerance * self.scale / TIMES)
         share = max(self.share, tolerance / TIMES)
-        few = slice(0, 64)  # a few elements distinguish most pairs
         worst = 0.0
-        for part in (few, slice(None)):
-            worst = _worst(ours[part], wanted[part], self.scale, unit, share)
+        for first, end in pairwise((0, _FEW, *range(_PART, wanted.size, _PART), max(wanted.size, _FEW))):
+            part = slice(first, end)
+            worst = max(worst, _worst(ours[part], wanted[part], self.scale, unit, share))
             if worst > TIMES:
                 return worst
         return worst

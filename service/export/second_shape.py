@@ -79,8 +79,8 @@ def further_inputs(source: Source, specs: Sequence[InputSpec], trial: Trial) -> 
         yield trial.arrays([spec.shape for spec in specs], 1)
         return
     larger = _LARGER if _are_pictures(specs) else _MUCH_LARGER
-    for place, changes in enumerate((_SMALLER, larger), 2):
-        found = _running(source, trial, _changed(specs, changes, batch=2 * place - 1), place, [])
+    for place, (changes, batch) in enumerate(((_SMALLER, 5), (larger, 3)), 2):
+        found = _running(source, trial, _changed(specs, changes, batch=batch), place, [])
         yield from itertools.islice(found, 1)
 
 

@@ -25,6 +25,12 @@ _WITH_ROUNDING, _WITH_DECIMALS, _OF_TENSOR = 3, 2, 5
 _NO_END = 1 << 62
 _PART = 1 << 20
 """Numbers that are flipped at once, as their flags take memory."""
+_REPEATING = tuple(
+    f"aten::{name}"
+    for name in ("view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous", "detach", "dropout", "alias")
+)
+_NOT_COMPUTING = ("prim::GetAttr", "prim::Constant")
+_GIVEN = (*_NOT_COMPUTING, "prim::Param")
 _KINDS = re.compile(r"^(?:torch|F|Tensor|nn|aten::|prim::)[.:]*")
 
 
@@ -34,11 +40,11 @@ def input_names(module: Any) -> list[str]:
 
 
 def results_of(module: Any, arrays: Sequence[Array]) -> list[Result]:
-    """Return each tensor that a module computes, in order; none where it branches, or PyTorch does not tell."""
+    """Return each tensor that a module computes, in order; none where it branches, or PyTorch does not say."""
     torch = need("torch")
     try:
         graph = module.inlined_graph.copy()
-        nodes = list(_computing(graph))
+        nodes = [node for node in _computing(graph) if not _repeats(node)]
         lines = [line_of(node) for node in nodes for value in node.outputs() if _is_tensor(value)]
         values = [_copy_of(value, graph) for node in nodes for value in node.outputs() if _is_tensor(value)]
         for _ in list(graph.outputs()):
@@ -218,8 +224,13 @@ def _is_ours(module: Any) -> bool:
 def _computing(graph: Any) -> Iterator[Any]:
     """Yield the nodes that compute something; a weight is none."""
     for node in graph.nodes():
-        if node.kind() not in ("prim::GetAttr", "prim::Constant"):
+        if node.kind() not in _NOT_COMPUTING:
             yield node
+
+
+def _repeats(node: Any) -> bool:
+    """Whether a node's tensor has the elements of one that another node computes, in the same order."""
+    return node.kind() in _REPEATING and next(node.inputs()).node().kind() not in _GIVEN
 
 
 def _copy_of(value: Any, graph: Any) -> Any:

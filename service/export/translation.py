@@ -172,8 +172,10 @@ class Translation:
         outputs = [output.array for output in reference.outputs]
         agreements = [self._required(agreement, files.remark)]
         for inputs in further:
+            del graph, reference, agreement  # the source's weights and the graph's need not take memory at once
             reference = reference_of(self.source, inputs)
-            agreements.append(self._required(self._run(graph, reference), files.remark))
+            graph, agreement = self._compared(files, reference)
+            agreements.append(self._required(agreement, files.remark))
         notes = tuple(filter(None, (files.remark, note, _repairs(repaired))))
         return Translated(files, graph, self.specs, outputs, tuple(agreements), (*notes, *graph.warnings))
 

@@ -47,7 +47,7 @@ def test_a_model_is_written_that_runs(prepare: Prepare) -> None:
     report = export("net.pt", models / "net", inputs=["?,4"])
     assert left(models) == ["net"]
     assert report.files == ("model.toml", "net.pnnx.bin", "net.pnnx.param")
-    assert [agreement.shapes for agreement in report.agreements] == [((1, 4),), ((3, 4),), ((5, 4),)]
+    assert [agreement.shapes for agreement in report.agreements] == [((1, 4),), ((5, 4),), ((3, 4),)]
     assert all(agreement.agrees for agreement in report.agreements)
     assert [(agreement.matched, agreement.tensors) for agreement in report.agreements] == [(1, 1)] * 3
     assert tomllib.loads((models / "net" / "model.toml").read_text())["warm_up"] == {"shapes": [[1, 4]]}
@@ -186,7 +186,7 @@ def test_wishes_are_checked_first(prepare: Prepare, wish: dict[str, object], pro
 def test_a_default_that_cannot_be_dynamic_becomes_fixed_and_is_noted(prepare: Prepare) -> None:
     models = prepare()
     report = export("net.pt", models / "net")
-    assert [agreement.shapes for agreement in report.agreements] == [((1, 4),), ((3, 4),), ((5, 4),)]
+    assert [agreement.shapes for agreement in report.agreements] == [((1, 4),), ((5, 4),), ((3, 4),)]
     assert report.notes == ()
     models = prepare(source=LinearSource(most=1))
     report = export("net.pt", models / "net", force=True)
