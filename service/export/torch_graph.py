@@ -27,7 +27,17 @@ _PART = 1 << 20
 """Numbers that are flipped at once, as their flags take memory."""
 _REPEATING = tuple(
     f"aten::{name}"
-    for name in ("view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous", "detach", "dropout", "alias")
+    for name in (
+        "view",
+        "reshape",
+        "flatten",
+        "squeeze",
+        "unsqueeze",
+        "contiguous",
+        "detach",
+        "dropout",
+        "alias",
+    )
 )
 _NOT_COMPUTING = ("prim::GetAttr", "prim::Constant")
 _GIVEN = (*_NOT_COMPUTING, "prim::Param")

@@ -172,7 +172,11 @@ class Translation:
         outputs = [output.array for output in reference.outputs]
         agreements = [self._required(agreement, files.remark)]
         for inputs in further:
-            del graph, reference, agreement  # the source's weights and the graph's need not take memory at once
+            del (
+                graph,
+                reference,
+                agreement,
+            )  # the source's weights and the graph's need not take memory at once
             reference = reference_of(self.source, inputs)
             graph, agreement = self._compared(files, reference)
             agreements.append(self._required(agreement, files.remark))
