@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from threading import Lock
 from typing import Any, BinaryIO
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -16,6 +16,8 @@ _LEAST_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 21
 """Bytes of a mapped file that are read before their pages are released."""
 _mapped: "WeakSet[mmap.mmap]" = WeakSet()
+_digests: "WeakKeyDictionary[mmap.mmap, dict[tuple[int, int], str]]" = WeakKeyDictionary()
+"""First byte and size of parts of mapped files -> their SHA-256: hashing takes half of a large model.s second start."""
 _lock = Lock()
 
 
@@ -47,12 +49,33 @@ def let_go(data: Array | memoryview) -> None:
     """
     if data.nbytes < _LEAST_BYTES:
         return
+    owner = _owner_of(data)
+    if owner is not None and hasattr(mmap, "MADV_DONTNEED"):
+        owner.madvise(mmap.MADV_DONTNEED)
+
+
+def set_sha256(file: mmap.mmap, digests: dict[tuple[int, int], str]) -> None:
+    """Set the SHA-256 of parts of a mapped file, by first byte and size."""
+    _digests[file] = digests
+
+
+def sha256_of(data: Array) -> str | None:
+    """Return the SHA-256 of elements that are a part of a mapped file, as it was set; None where none was."""
+    owner = _owner_of(data)
+    digests = None if owner is None else _digests.get(owner)
+    if digests is None or not data.flags.c_contiguous:
+        return None
+    first = np.frombuffer(owner, np.uint8, 1).ctypes.data
+    return digests.get((data.ctypes.data - first, data.nbytes))
+
+
+def _owner_of(data: Array | memoryview) -> mmap.mmap | None:
+    """Return the mapped file that bytes lie in; None where they lie in no such file."""
     base: Any = data
     while isinstance(base, np.ndarray):
         base = base.base
     owner = base.obj if isinstance(base, memoryview) else base
-    if isinstance(owner, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        owner.madvise(mmap.MADV_DONTNEED)
+    return owner if isinstance(owner, mmap.mmap) else None
 
 
 def in_pieces(data: memoryview) -> Iterator[memoryview]:

@@ -39,7 +39,7 @@ def test_networks_of_pictures(tmp_path: Path, name: str, shape: str) -> None:
 
 def test_a_sentence_encoder(tmp_path: Path) -> None:
     report = export("tests.recipes.minilm:small", tmp_path / "small", inputs=[IDS, IDS])
-    lengths = (1, 8), (3, 5), (5, 21)
+    lengths = (1, 8), (5, 5), (3, 21)
     assert [agreement.shapes for agreement in report.agreements] == [(shape, shape) for shape in lengths]
     assert all(agreement.agrees for agreement in report.agreements)
 
@@ -70,8 +70,8 @@ def test_an_onnx_file_with_open_sizes(tmp_path: Path) -> None:
     report = export(tmp_path / "net.onnx", tmp_path / "net", inputs=["?,3,8,16?"])
     assert [agreement.shapes[0] for agreement in report.agreements] == [
         (1, 3, 8, 16),
-        (3, 3, 8, 9),
-        (5, 3, 8, 25),
+        (5, 3, 8, 9),
+        (3, 3, 8, 25),
     ]
     assert (report.runtime, all(agreement.agrees for agreement in report.agreements)) == ("onnxruntime", True)
     with pytest.raises(ExportError, match="size 3 at axis 1 is fixed in the file"):

@@ -8,19 +8,23 @@ digest of the model's file, which is read but not held in memory.
 import hashlib
 import json
 import mmap
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.packed_files import packed_files
 from engine.compiler.memory.alignment import ALIGNMENT
-from engine.pnnx.mapped_pages import checksum_of, in_pieces
+from engine.pnnx.mapped_pages import checksum_of, in_pieces, set_sha256
 
 ENTRIES = ".entries"
 """Suffix of the cached files."""
 _DIGEST_BYTES = 32
 _LENGTH_BYTES = 8
 _HEAD_BYTES = _DIGEST_BYTES + _LENGTH_BYTES
+_ROW = 4
+"""Values of an entry in the head: its name, its bytes, and their sums."""
 
 
 class EntryFiles:
@@ -45,10 +49,11 @@ class EntryFiles:
             return None
         places = _places(mapped)
         whole = memoryview(mapped)
-        entries = {name: whole[start : start + size] for name, (start, size, _) in places.items()}
+        entries = {name: whole[place.start : place.start + place.size] for name, place in places.items()}
         for name, data in entries.items():
-            if checksum_of(data) != places[name][2]:
+            if checksum_of(data) != places[name].checksum:
                 return None
+        set_sha256(mapped, {(place.start, place.size): place.digest for place in places.values()})
         return entries if places else None
 
     def save(self, digest: str, entries: Mapping[str, memoryview]) -> None:
@@ -70,7 +75,7 @@ def _told_to(take: Callable[[bytes], object], parts: Iterable[bytes]) -> Iterato
 
 def _parts(entries: Mapping[str, memoryview]) -> Iterator[bytes | memoryview]:
     """Yield what a file consists of, one after the other."""
-    sizes = [(name, data.nbytes, checksum_of(data)) for name, data in entries.items()]
+    sizes = [(name, data.nbytes, *_sums_of(data)) for name, data in entries.items()]
     text = json.dumps(sizes).encode()
     head = hashlib.sha256(text).digest() + len(text).to_bytes(_LENGTH_BYTES, "little") + text
     yield head + bytes(-len(head) % ALIGNMENT)
@@ -79,19 +84,40 @@ def _parts(entries: Mapping[str, memoryview]) -> Iterator[bytes | memoryview]:
         yield bytes(-data.nbytes % ALIGNMENT)
 
 
-def _places(mapped: mmap.mmap) -> dict[str, tuple[int, int, int]]:
-    """Return entry -> first byte, bytes and checksum; empty if the file is damaged."""
+def _sums_of(data: memoryview) -> tuple[int, str]:
+    """Return the CRC-32 of bytes and their SHA-256."""
+    checksum, digest = 0, hashlib.sha256()
+    for piece in in_pieces(data):
+        checksum = zlib.crc32(piece, checksum)
+        digest.update(piece)
+    return checksum, digest.hexdigest()
+
+
+class _Place(NamedTuple):
+    """Where an entry lies in a file, and the sums of its bytes."""
+
+    start: int
+    size: int
+    checksum: int
+    digest: str
+
+
+def _places(mapped: mmap.mmap) -> dict[str, _Place]:
+    """Return the places of all entries; none if the head of the file is damaged."""
     length = int.from_bytes(mapped[_DIGEST_BYTES:_HEAD_BYTES], "little")
     text = mapped[_HEAD_BYTES : _HEAD_BYTES + min(length, len(mapped))]
     if hashlib.sha256(text).digest() != mapped[:_DIGEST_BYTES]:
         return {}
-    places: dict[str, tuple[int, int, int]] = {}
+    places: dict[str, _Place] = {}
     start = _HEAD_BYTES + length
-    for name, size, checksum in json.loads(text):
+    rows = json.loads(text)
+    if any(len(row) != _ROW for row in rows):  # an earlier version wrote it
+        return {}
+    for name, size, checksum, sha256 in rows:
         start += -start % ALIGNMENT
         if start + size > len(mapped):
             return {}
-        places[name] = (start, size, checksum)
+        places[name] = _Place(start, size, checksum, sha256)
         start += size
     return places
 

@@ -21,10 +21,11 @@ from engine.compiler.emit.code_store import CodeStore, code_folder, code_key
 from engine.compiler.memory.alignment import ALIGNMENT
 from engine.compiler.memory.weights import PackedArrays, Packing
 from engine.dtypes import Array
+from engine.pnnx.mapped_pages import sha256_of
 
 WEIGHTS = ".weights"
 """Suffix of the cached files."""
-MOST_BYTES = 1 << 30
+MOST_BYTES = 3 << 30
 """Maximum bytes of cached packed weights."""
 LEAST_BYTES = 1 << 16
 """Minimum bytes of cached weights: fewer are packed faster than a file is read."""
@@ -62,7 +63,7 @@ class PackedFiles:
     def load(self, key: str) -> PackedArrays | None:
         """Return weights and bias that were saved for a key, read-only; None where there are none to be trusted."""
         mapped = self._store.map(f"{key}{WEIGHTS}")
-        return None if mapped is None else _read(mapped)
+        return None if mapped is None else _read(mapped, is_checked=True)
 
     def save(self, key: str, weight: Array, bias: Array) -> PackedArrays:
         """Store packed weights and bias, if possible; returns them with their digest.
@@ -80,7 +81,10 @@ class PackedFiles:
         for array in arrays:
             parts += [_bytes_of(array), bytes(-array.nbytes % ALIGNMENT)]
         self._store.save_parts(f"{key}{WEIGHTS}", parts)
-        return self.load(key) or PackedArrays(weight, bias, digest)
+        mapped = self._store.map(f"{key}{WEIGHTS}")
+        # the bytes were written a moment ago; reading them again would take memory beside those that they were made of
+        written = None if mapped is None else _read(mapped, is_checked=False)
+        return written or PackedArrays(weight, bias, digest)
 
 
 @lru_cache(maxsize=1)
@@ -96,8 +100,8 @@ def _seal(header: object) -> bytes:
     return (hashlib.sha256(text).digest() + text).ljust(_HEADER_BYTES, b" ")
 
 
-def _read(mapped: mmap.mmap) -> PackedArrays | None:
-    """Return the arrays of a file; None where anything in it is not as it was written."""
+def _read(mapped: mmap.mmap, *, is_checked: bool) -> PackedArrays | None:
+    """Return the arrays of a file; None where its head, or if checked anything in it, is not as it was written."""
     digest, text = mapped[:32], mapped[32:_HEADER_BYTES].rstrip(b" ")
     if hashlib.sha256(text).digest() != digest:
         return None
@@ -111,7 +115,7 @@ def _read(mapped: mmap.mmap) -> PackedArrays | None:
         arrays.append(np.frombuffer(mapped, dtype, prod(shape), start).reshape(shape))
         places.append(memoryview(mapped)[start : start + size])
         start += size + -size % ALIGNMENT
-    if len(arrays) != 2 or _checksum(places) != header["checksum"]:
+    if len(arrays) != 2 or (is_checked and _checksum(places) != header["checksum"]):
         return None
     return PackedArrays(arrays[0], arrays[1], header["digest"])
 
@@ -126,7 +130,8 @@ def _checksum(parts: Iterable[memoryview]) -> int:
 
 def digest_of(array: Array) -> str:
     """Return the identity of an array: the same bytes in another shape are other weights."""
-    return f"{array.shape} {array.dtype.str} {hashlib.sha256(_bytes_of(array)).hexdigest()}"
+    digest = sha256_of(array) or hashlib.sha256(_bytes_of(array)).hexdigest()
+    return f"{array.shape} {array.dtype.str} {digest}"
 
 
 def _bytes_of(array: Array) -> memoryview:

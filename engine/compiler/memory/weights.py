@@ -110,6 +110,7 @@ class PackedWeights:
             raise ValueError("there are no weights to pack")
         weight, bias = map(aligned, self.kernel.pack(*self.source))
         packed = PackedArrays(weight, bias)
+        self._let_go()
         if self.cache is not None and self._key is not None:
             packed = self.cache.save(self._key, weight, bias)
         self._packed = packed

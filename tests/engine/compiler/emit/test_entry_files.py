@@ -1,6 +1,7 @@
 """Weights that are mapped instead of kept in memory: the same numbers, whatever becomes of the model's own file."""
 
 import hashlib
+import json
 import mmap
 from pathlib import Path
 from typing import NoReturn
@@ -12,13 +13,14 @@ from engine import RuntimeGraph
 from engine import graph as graph_module
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.entry_files import ENTRIES, EntryFiles
+from engine.compiler.emit.packed_files import digest_of as identity_of
 from engine.compiler.memory.alignment import ALIGNMENT, address_of
 from engine.dtypes import Array
 from engine.errors import ArchiveError
 from engine.pnnx import archive
 from engine.pnnx.archive import read_archive
 from engine.pnnx.archive_writer import write_archive
-from engine.pnnx.mapped_pages import let_go
+from engine.pnnx.mapped_pages import let_go, sha256_of
 
 NETWORK = Path(__file__).parents[3] / "golden" / "networks" / "data" / "resnet18" / "resnet18.pnnx.param"
 BIG: Array = np.random.default_rng(0).standard_normal(100_000).astype(np.float32)
@@ -182,3 +184,25 @@ def test_mapped_entries_tell_the_digest_of_the_archive_as_read_ones_do(
     wanted = hashlib.sha256(path.read_bytes()).hexdigest()
     assert [read_archive(path, cache).digest for _ in range(2)] == [wanted, wanted]
     assert read_archive(path).digest is None
+
+
+def test_identities_of_mapped_weights_are_read_not_computed(tmp_path: Path, cache: EntryFiles) -> None:
+    path = write(tmp_path / "model.bin")
+    for entries in (read_archive(path, cache), read_archive(path, cache)):
+        mapped = numbers(entries)
+        assert sha256_of(mapped) == hashlib.sha256(BIG.tobytes()).hexdigest()
+        assert identity_of(mapped.reshape(100, 1000)) == identity_of(BIG.reshape(100, 1000))
+        assert identity_of(mapped) != identity_of(mapped[1:]) == identity_of(BIG[1:])  # a part has its own
+        assert sha256_of(mapped[1:]) is sha256_of(mapped.reshape(100, 1000).T) is sha256_of(BIG) is None
+
+
+def test_files_of_an_earlier_version_are_written_again(tmp_path: Path, cache: EntryFiles) -> None:
+    path = write(tmp_path / "model.bin")
+    read_archive(path, cache)
+    (kept,) = (tmp_path / "kept").iterdir()
+    text = json.dumps([["a.weight", BIG.nbytes, 0]]).encode()
+    head = hashlib.sha256(text).digest() + len(text).to_bytes(8, "little") + text
+    kept.write_bytes(head + bytes(-len(head) % ALIGNMENT) + BIG.tobytes())
+    assert cache.load(digest_of(path)) is None
+    np.testing.assert_array_equal(numbers(read_archive(path, cache)), BIG)
+    assert cache.load(digest_of(path)) is not None
