@@ -17,7 +17,7 @@ _PIECE_BYTES = 1 << 21
 """Bytes of a mapped file that are read before their pages are released."""
 _mapped: "WeakSet[mmap.mmap]" = WeakSet()
 _digests: "WeakKeyDictionary[mmap.mmap, dict[tuple[int, int], str]]" = WeakKeyDictionary()
-"""First byte and size of parts of mapped files -> their SHA-256: hashing takes half of a large model.s second start."""
+"""First byte and size of parts of mapped files -> their SHA-256: hashing takes half of a large model's second start."""
 _lock = Lock()
 
 
