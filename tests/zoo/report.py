@@ -40,7 +40,7 @@ def _exports(rows: Sequence[Row]) -> tuple[list[Export], list[Export]]:
 def table(rows: Sequence[Row]) -> str:
     """Return the table, a network a row."""
     lines = [_HEAD, tuple("---" for _ in _HEAD), *map(_cells, rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join(f"|{'|'.join(cells)}|" for cells in lines)
 
 
 def line(row: Row) -> str:
