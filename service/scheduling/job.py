@@ -5,7 +5,6 @@ import itertools
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from time import monotonic, perf_counter_ns
 from typing import Generic, NamedTuple, TypeVar
 
@@ -20,16 +19,6 @@ from service.scheduling.record import CallRecord, CallStatus, SurfaceName, Times
 Payload = TypeVar("Payload")
 
 _sequence = itertools.count()
-
-
-class JobState(Enum):
-    """Where a job is on its way: each but `CANCELLED` follows the one above it, and a batch queues it once more."""
-
-    RECEIVED = "received"
-    QUEUED = "queued"
-    RUNNING = "running"
-    DONE = "done"
-    CANCELLED = "cancelled"
 
 
 class RunOutcome(NamedTuple):
@@ -68,7 +57,7 @@ class Job(Generic[Payload]):
         client: who sent it.
         is_step: whether it is a step of a pipeline, whose record has the trace.
 
-        state: where it is on its way.
+        is_over: whether it has ended.
         number: place in the order of arrival.
         queued: when it was queued.
         deadline: when it times out.
@@ -89,6 +78,7 @@ class Job(Generic[Payload]):
         trace: trace of its run, if any.
         leads_run: whether it is the one job of its run that counts the run.
         needs_decoder: whether a thread with a decoder goes on with it.
+        decoding: has it go on there, once that is asked.
         outcome: what its run computed, if only encoding is left to that thread; of a pipeline, what its steps computed.
         step: the job of the step in progress, of a pipeline.
         status: how its worker ended it; None until then, and once it has ended.
@@ -107,7 +97,7 @@ class Job(Generic[Payload]):
     client: Peer = ""
     is_step: bool = False
 
-    state: JobState = field(init=False, default=JobState.RECEIVED)
+    is_over: bool = field(init=False, default=False)
     number: int = field(init=False, default=0)
     queued: float = field(init=False, default=0.0)
     deadline: float = field(init=False, default=0.0)
@@ -130,16 +120,12 @@ class Job(Generic[Payload]):
     trace: RunTrace | None = field(init=False, default=None)
     leads_run: bool = field(init=False, default=False)
     needs_decoder: bool = field(init=False, default=False)
+    decoding: asyncio.Task[None] | None = field(init=False, default=None)
     outcome: RunOutcome | None = field(init=False, default=None)
     step: "Job[None] | None" = field(init=False, default=None)
     status: CallStatus | None = field(init=False, default=None)
     response: Payload | None = field(init=False, default=None)
     error: BaseException | None = field(init=False, default=None)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has ended."""
-        return self.state is JobState.DONE or self.state is JobState.CANCELLED
 
     @property
     def inputs(self) -> dict[str, Array]:
@@ -191,7 +177,7 @@ class Job(Generic[Payload]):
         """End it, unless it has ended; on the event loop. Observers and the client get the result."""
         if self.is_over:
             return
-        self.state = JobState.CANCELLED if status is CallStatus.CANCELED else JobState.DONE
+        self.is_over = True
         if self.timer is not None:
             self.timer.cancel()
         record, on_end = self._record(status, error), self.on_end
