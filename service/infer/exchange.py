@@ -32,8 +32,7 @@ from service.images.geometry import ImageGeometry
 from service.infer.rendering import PNG_TYPE, check_drawable, render
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import SurfaceName
+from service.scheduling.job import Job, RunOutcome, SurfaceName
 from service.tasks import Prediction, Task
 from service.tasks.text_span import TextSpan
 

@@ -29,8 +29,7 @@ from service.images.geometry import ImageGeometry
 from service.infer.exchange import array_bytes, geometries
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import SurfaceName
+from service.scheduling.job import Job, RunOutcome, SurfaceName
 
 _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"

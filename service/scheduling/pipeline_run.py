@@ -17,8 +17,7 @@ from service.errors import ServiceError, timed_out
 from service.repository.joined_trace import join_steps
 from service.repository.loaded_model import Step
 from service.repository.rows import count_rows
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import CallStatus, Timestamps
+from service.scheduling.job import CallStatus, Job, RunOutcome, Timestamps
 
 if TYPE_CHECKING:
     from service.tasks.pipeline import Found, Pipeline

@@ -24,11 +24,10 @@ from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import worker
 from service.scheduling.fair_executor import FairExecutor
-from service.scheduling.job import Job
+from service.scheduling.job import CallObserver, CallRecord, CallStatus, Job, SurfaceName, Timestamps
 from service.scheduling.pipeline_run import PipelineRun, name_step, step_status
 from service.scheduling.policy import scheduling_policy
 from service.scheduling.queue import ModelQueue, Work
-from service.scheduling.record import CallObserver, CallRecord, CallStatus, SurfaceName, Timestamps
 from service.scheduling.trace_setting import TraceSetting
 
 Payload = TypeVar("Payload")

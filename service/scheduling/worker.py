@@ -21,9 +21,8 @@ from service.decoding import (
 from service.errors import ServiceError, engine_error, out_of_memory, without_frames
 from service.repository.row_runs import run_rows
 from service.repository.rows import batch_signature, count_rows, join, split
-from service.scheduling.job import Job, RunOutcome
+from service.scheduling.job import CallStatus, Job, RunOutcome
 from service.scheduling.queue import Work
-from service.scheduling.record import CallStatus
 
 if TYPE_CHECKING:
     from service.scheduling.scheduler import Scheduler

@@ -6,7 +6,7 @@ from time import perf_counter_ns, time_ns
 
 from engine import RunTrace
 from service.peer import Peer
-from service.scheduling.record import CallRecord
+from service.scheduling.job import CallRecord
 
 RECENT_TRACES = 100
 """Traced runs that are kept for `/traces`."""

@@ -14,8 +14,7 @@ from service.context import context_of
 from service.decoding import NeedsDecoderError
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import SurfaceName
+from service.scheduling.job import Job, RunOutcome, SurfaceName
 from service.v2.batching import is_batch_open
 from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
 from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding

@@ -25,8 +25,7 @@ from service.config.model_config import ModelConfig
 from service.config.settings import Settings
 from service.repository.batching import Batching
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import CallRecord, SurfaceName
+from service.scheduling.job import CallRecord, Job, RunOutcome, SurfaceName
 from service.scheduling.scheduler import Scheduler
 from service.tasks.raw import Raw
 from service.tasks.task import TaskModel

@@ -11,7 +11,7 @@ from engine import StopSignal
 from service.codec import Decoded
 from service.errors import ServiceError, shutting_down
 from service.scheduling import scheduler as scheduler_module
-from service.scheduling.record import CallStatus
+from service.scheduling.job import CallStatus
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
     SOON,

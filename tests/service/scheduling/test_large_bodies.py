@@ -12,8 +12,7 @@ from service.codec import Decoded, Options
 from service.decoding import DecodingStoppedError, large_body_decoder
 from service.errors import ServiceError
 from service.scheduling import scheduler as scheduler_module
-from service.scheduling.job import RunOutcome
-from service.scheduling.record import CallStatus
+from service.scheduling.job import CallStatus, RunOutcome
 from service.scheduling.scheduler import DECODERS_AT_ONCE
 from service.scheduling.worker import LARGE_ROWS
 from tests.service.scheduling.conftest import Start

@@ -16,8 +16,7 @@ from threadpoolctl import threadpool_info
 from engine import LayerError
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import CallStatus
+from service.scheduling.job import CallStatus, Job, RunOutcome
 from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked
