@@ -26,11 +26,10 @@ from service.codec import (
 )
 from service.codec.response import EncodedResponse
 from service.config.limits import Limits
-from service.context import context_of
+from service.context import Peer, context_of
 from service.errors import ServiceError, did_you_mean, shown
 from service.images.geometry import ImageGeometry
 from service.infer.rendering import PNG_TYPE, check_drawable, render
-from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, RunOutcome, SurfaceName
 from service.tasks import Prediction, Task

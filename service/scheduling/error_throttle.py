@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 
-from service.peer import Peer
+from service.context import Peer
 
 RATE = 100.0
 """503 responses per second to one client, beyond a burst."""

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
+from service.context import Peer
 from service.errors import timed_out
-from service.peer import Peer
 
 Result = TypeVar("Result")
 

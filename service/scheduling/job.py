@@ -11,8 +11,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from engine import OVERDUE, Array, RunResult, RunStoppedError, RunTrace, TraceLevel
 from service.codec import Decoded
+from service.context import Peer
 from service.errors import ServiceError, timed_out
-from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.repository.rows import Signature
 

@@ -7,8 +7,8 @@ from itertools import chain, zip_longest
 from math import ceil, inf
 from typing import Any
 
+from service.context import Peer
 from service.errors import ServiceError, queue_full
-from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.batch import Batcher
 from service.scheduling.job import Job

@@ -18,9 +18,9 @@ from starlette.types import Receive
 from threadpoolctl import threadpool_limits
 
 from service.config.settings import Settings
+from service.context import Peer
 from service.decoding import DECODERS
 from service.errors import ServiceError, out_of_memory, shutting_down, timed_out
-from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import worker
 from service.scheduling.fair_executor import FairExecutor

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns, time_ns
 
 from engine import RunTrace
-from service.peer import Peer
+from service.context import Peer
 from service.scheduling.job import CallRecord
 
 RECENT_TRACES = 100
