@@ -11,7 +11,7 @@ import numpy as np
 from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel, Value
 from service.codec import Decoded, Options
 from service.codec.crops import crop_input
-from service.codec.images import bind_images
+from service.codec.formats.image import bind_images
 from service.config.limits import Limits
 from service.errors import ServiceError, timed_out
 from service.repository.joined_trace import join_steps
@@ -171,7 +171,7 @@ class PipelineRun:
             inputs = {graph.inputs[0].operand: self._crops(step, config.crops)}
         else:
             pictures = [(graph.inputs[0].operator, picture.data) for picture in decoded.pictures]
-            is_open = step.model.batching.is_on
+            is_open = step.model.batching.max_batch_size > 1
             bound = bind_images(pictures, graph.inputs, step.model.config, self._limits, open_batch=is_open)
             inputs = bound.inputs
         return Decoded(inputs, self._options(step))

@@ -19,8 +19,7 @@ from service.decoding import (
     leaving_large_bodies,
 )
 from service.errors import ServiceError, engine_error, out_of_memory, without_frames
-from service.repository.row_runs import run_rows
-from service.repository.rows import batch_signature, count_rows, join, split
+from service.repository.rows import batch_signature, count_rows, join, run_rows, split
 from service.scheduling.job import CallStatus, Job, RunOutcome
 from service.scheduling.queue import Work
 
