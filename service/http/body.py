@@ -49,12 +49,13 @@ class BodyBudget:
 
     Attributes:
         used: bytes that are reserved.
+        arriving: bodies that are awaited, which may be aborted for the sake of others.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._rate = ServiceRate()
-        self._arriving: set[Reservation] = set()
+        self.arriving: set[Reservation] = set()
         self._holding: set[Reservation] = set()
         self.used = 0
 
@@ -69,7 +70,7 @@ class BodyBudget:
             heavier, _ = self._heavier_than(client, count)
             giving = sum(
                 body.held
-                for body in self._arriving
+                for body in self.arriving
                 if now - body.began >= GRACE_SECONDS or body.client == heavier
             )
             if self.used - giving + count > self._limit_for(client, count) and self.used > giving:
@@ -96,14 +97,6 @@ class BodyBudget:
         if not self.used:
             self._rate.idle()
 
-    def begin(self, body: "Reservation") -> None:
-        """Note that a body is arriving."""
-        self._arriving.add(body)
-
-    def end(self, body: "Reservation") -> None:
-        """Note that a body has arrived, or is not awaited any more: from now on, it is not aborted."""
-        self._arriving.discard(body)
-
     def _make_room(self, count: int, wanting: "Reservation") -> None:
         """Abort bodies that arrive more slowly than the one that wants room, then those of a client that holds more.
 
@@ -112,7 +105,7 @@ class BodyBudget:
         """
         now = monotonic()
         own = wanting.rate(now)
-        others = [body for body in self._arriving if body is not wanting and body.held]
+        others = [body for body in self.arriving if body is not wanting and body.held]
         for body in sorted(others, key=lambda body: body.rate(now)):
             if self.used + count <= self._limit or body.rate(now) >= own:
                 break
@@ -203,7 +196,7 @@ class Reservation:
         if self.began == inf:
             self._budget.check(min(self._declared or 0, STEP), self.client)
             self.began = monotonic()
-            self._budget.begin(self)
+            self._budget.arriving.add(self)
 
     def pause(self) -> None:
         """Note that the body is not waited for at the moment."""
@@ -233,7 +226,7 @@ class Reservation:
 
     def complete(self) -> None:
         """Note that the body has arrived."""
-        self._budget.end(self)
+        self._budget.arriving.discard(self)
 
     def give_way(self, refusal: ServiceError) -> None:
         """Release everything, and have the waiting for the rest of the body end."""
@@ -244,8 +237,7 @@ class Reservation:
 
     def release(self) -> None:
         """Release everything."""
-        if self.began != inf:
-            self._budget.end(self)
+        self._budget.arriving.discard(self)
         if self.held:
             self._budget.release(self)
             self.held = 0
@@ -274,8 +266,7 @@ class BodyChannel:
             ServiceError: 503 `buffers_full`; 408 `body_timeout` where nothing has arrived for `STALL_SECONDS`.
         """
         if self._is_whole or self._ended:
-            message = await self._receive()
-            self._note_end(message)
+            message = await self._next()
         else:
             message = await self._wait()
         if message["type"] == "http.request":
@@ -306,11 +297,8 @@ class BodyChannel:
 
     async def _next(self) -> Message:
         message = await self._receive()
-        self._note_end(message)
-        return message
-
-    def _note_end(self, message: Message) -> None:
         self._ended = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
 
 
 def _stalled() -> ServiceError:
