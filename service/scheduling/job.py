@@ -14,7 +14,10 @@ from service.codec import Decoded
 from service.context import Peer
 from service.errors import ServiceError, timed_out
 from service.repository.loaded_model import LoadedModel
-from service.repository.rows import Signature
+from service.repository.rows import Signature, count_rows
+
+Payload = TypeVar("Payload")
+_sequence = itertools.count()
 
 
 class SurfaceName(Enum):
@@ -112,11 +115,6 @@ class CallObserver(Protocol):
 
     def observe(self, record: CallRecord) -> None:
         """Process a record. Called on the event loop; must be quick and must not raise."""
-
-
-Payload = TypeVar("Payload")
-
-_sequence = itertools.count()
 
 
 class RunOutcome(NamedTuple):
@@ -250,6 +248,13 @@ class Job(Generic[Payload]):
         self.queued = monotonic()
         self.deadline = self.queued + self.timeout
         self.timestamps = Timestamps(self.received_ns, perf_counter_ns())
+
+    def take_decoded(self, decoded: Decoded) -> None:
+        """Take the inputs and options that `decode` returned."""
+        self.decoded = decoded
+        self.rows = count_rows(decoded.inputs)
+        self.trace_level = decoded.options.trace or TraceLevel.OFF
+        self.is_observed = bool(decoded.options.capture) or self.trace_level >= TraceLevel.STATISTICS
 
     def stop_reason(self) -> str | None:
         """Return why it is to stop; None while it is to go on."""

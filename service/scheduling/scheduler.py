@@ -21,9 +21,9 @@ from service.config.settings import Settings
 from service.context import Peer
 from service.decoding import DECODERS
 from service.errors import ServiceError, out_of_memory, shutting_down, timed_out
+from service.fairness import FairExecutor
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import worker
-from service.scheduling.fair_executor import FairExecutor
 from service.scheduling.job import CallObserver, CallRecord, CallStatus, Job, SurfaceName, Timestamps
 from service.scheduling.pipeline_run import PipelineRun, name_step, step_status
 from service.scheduling.policy import scheduling_policy
@@ -231,6 +231,22 @@ class Scheduler:
         job.abort(error)
         if job.step is not None:
             self.cancel(job.step, reason, error)
+
+    def end_steps(self, job: Job[Any], error: BaseException | None) -> None:
+        """Have a worker encode the response of a pipeline whose steps have run, or end it with the error of a step."""
+        if job.is_over:
+            return
+        if error is None:
+            try:
+                self._enqueue(job)
+            except ServiceError as refusal:
+                error = refusal
+            else:
+                left = max(0.0, job.deadline - monotonic())
+                job.timer = asyncio.get_running_loop().call_later(left, self._expire, job)
+                return
+        self._drop(job, "a step has failed")
+        job.end(step_status(error), error=error)
 
     def refuse_all(self, error: ServiceError) -> None:
         """Cancel all jobs; each ends with `error`."""
@@ -472,24 +488,7 @@ class Scheduler:
             ServiceError: the queue of the first step is full, or the server shuts down.
         """
         is_sampled = self.trace_setting(job.model).sample()
-        run = PipelineRun(job, self._settings.limits, is_sampled, self.submit, partial(self._end_steps, job))
-        run.begin_step()
-
-    def _end_steps(self, job: Job[Any], error: BaseException | None) -> None:
-        """Have a worker encode the response of a pipeline whose steps have run, or end it with the error of a step."""
-        if job.is_over:
-            return
-        if error is None:
-            try:
-                self._enqueue(job)
-            except ServiceError as refusal:
-                error = refusal
-            else:
-                left = max(0.0, job.deadline - monotonic())
-                job.timer = asyncio.get_running_loop().call_later(left, self._expire, job)
-                return
-        self._drop(job, "a step has failed")
-        job.end(step_status(error), error=error)
+        PipelineRun(self, job, self._settings.limits, is_sampled).begin_step()
 
     def _replace_worker(self, work: Work) -> None:
         """Have another thread replace the one that is still at work on jobs that have all ended."""

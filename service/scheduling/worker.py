@@ -19,7 +19,7 @@ from service.decoding import (
     leaving_large_bodies,
 )
 from service.errors import ServiceError, engine_error, out_of_memory, without_frames
-from service.repository.rows import batch_signature, count_rows, join, run_rows, split
+from service.repository.rows import batch_signature, join, run_rows, split
 from service.scheduling.job import CallStatus, Job, RunOutcome
 from service.scheduling.queue import Work
 
@@ -95,10 +95,7 @@ def decode(job: Job[Any]) -> bool:
         _fail(job, CallStatus.OTHER, error)
         return False
     job.timestamps.decode_end = perf_counter_ns()
-    job.decoded = decoded
-    job.rows = count_rows(decoded.inputs)
-    job.trace_level = decoded.options.trace or TraceLevel.OFF
-    job.is_observed = bool(decoded.options.capture) or job.trace_level >= TraceLevel.STATISTICS
+    job.take_decoded(decoded)
     job.needs_decoder = job.is_observed and job.rows > LARGE_ROWS and leaves_large_bodies()
     return not job.needs_decoder
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from service.scheduling.fair_executor import FairExecutor
 
 from service.errors import ServiceError
+from service.fairness import FairExecutor
 from tests.service.scheduling.stubs import SOON
 
 pytestmark = pytest.mark.anyio
