@@ -216,7 +216,8 @@ class RuntimeGraph:
         """
         executor = self._built()
         level = choose_level(trace)
-        check_capture(capture, self._linked.operands)
+        if capture:
+            check_capture(capture, self._linked.operands)
         arrays = check_inputs(self._linked.inputs, inputs)
         return executor.run(arrays, RunOptions(level, capture, stop, waits))
 

@@ -9,14 +9,13 @@ from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.description.openapi import DESCRIPTION, install_openapi
 from service.http.access import Access, AccessMiddleware
-from service.http.body_budget import BodyBudget
+from service.http.body import BodyBudget
 from service.http.changes import ChangeMiddleware
 from service.http.cors import CorsMiddleware
 from service.http.error_handlers import install_error_handlers
 from service.http.guard import GuardMiddleware, OriginPolicy
-from service.http.head import HeadMiddleware
 from service.http.paths import POLLED_PATHS
-from service.http.request_middleware import RequestMiddleware
+from service.http.request_middleware import HeadMiddleware, RequestMiddleware
 from service.inspection.traffic_of_server import make_traffic
 from service.lifecycle import Lifecycle
 from service.lifespan import lifespan

@@ -23,22 +23,18 @@ class Lifecycle:
     """The server's phase; only the thread of the event loop changes it.
 
     Attributes:
+        phase: what the server is doing.
         failure: why the server could not start, for people; None otherwise.
         is_drain_over: whether the drain is over, and what has no response yet is refused.
     """
 
     def __init__(self) -> None:
-        self._phase = Phase.STARTING
+        self.phase = Phase.STARTING
         self._accepted = 0
         self._body_deadlines: set[asyncio.Timeout] = set()
         self._watchers: list[Callable[[], object]] = []
         self.failure: str | None = None
         self.is_drain_over = False
-
-    @property
-    def phase(self) -> Phase:
-        """What the server is doing."""
-        return self._phase
 
     @property
     def accepted(self) -> int:
@@ -47,18 +43,18 @@ class Lifecycle:
 
     def started(self) -> None:
         """Note that models are loaded and workers run; a server that is draining already keeps draining."""
-        if self._phase is Phase.STARTING:
-            self._phase = Phase.READY
+        if self.phase is Phase.STARTING:
+            self.phase = Phase.READY
             self._tell()
 
     def leave(self) -> None:
         """Say that the server is not ready any more, and go on accepting requests."""
-        self._phase = Phase.LEAVING
+        self.phase = Phase.LEAVING
         self._tell()
 
     def drain(self) -> None:
         """Accept no more requests."""
-        self._phase = Phase.DRAINING
+        self.phase = Phase.DRAINING
         self._tell()
 
     def watch(self, callback: Callable[[], object]) -> None:

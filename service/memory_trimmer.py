@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
-from engine.compiler.memory.block_pool import release_idle_memory
+from engine.compiler.memory.arena import release_idle_memory
 
 SLACK_BYTES = 24 << 20
 """Memory above the least that was ever resident which is left alone."""

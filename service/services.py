@@ -12,6 +12,7 @@ from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.errors import ServiceError, shutting_down
+from service.fairness import ErrorThrottle, FairExecutor, SharedResults
 from service.graph.document_cache import DocumentCache
 from service.lifecycle import Lifecycle, Phase
 from service.repository.load_progress import LoadProgress, LoadState
@@ -21,10 +22,7 @@ from service.repository.model_source import ModelSource
 from service.repository.preloader import Preloader
 from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
-from service.scheduling.error_throttle import ErrorThrottle
-from service.scheduling.fair_executor import FairExecutor
 from service.scheduling.scheduler import Scheduler
-from service.scheduling.shared_results import SharedResults
 from service.stores.poller import Poller
 from service.telemetry.metrics import Snapshot
 from service.telemetry.telemetry import Telemetry

@@ -13,8 +13,7 @@ from service.infer.embedding_exchange import (
     EmbeddingResponse,
     parse_embedding_request,
 )
-from service.scheduling.job import Job
-from service.scheduling.record import SurfaceName
+from service.scheduling.job import Job, SurfaceName
 from service.services import services_of
 
 router = APIRouter(tags=["inference"])

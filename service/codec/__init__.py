@@ -32,9 +32,8 @@ Complex numbers are pairs `[re, im]` both ways.
 
 from service.codec.decoded import Decoded, Picture
 from service.codec.format import Example, Format, RequestBody, ResponseFormat, Sample
-from service.codec.formats import FORMATS, JSON_TYPE, NPZ_TYPE, register_format
+from service.codec.formats import FORMATS, JSON_TYPE, NPZ_TYPE, decode, encode, negotiate, register_format
 from service.codec.options import Options, parse_options
-from service.codec.payload import decode, encode, negotiate
 from service.codec.response import (
     Timing,
     build_response,

@@ -22,7 +22,7 @@ from engine import PNNX_COMPUTE, Array, Port
 from service.codec.binding import bind, check_duplicates, find_port, fit
 from service.codec.decoded import Decoded
 from service.codec.dtype_name import find_dtype
-from service.codec.images import bind_images, decode_base64
+from service.codec.formats.image import bind_images, decode_base64
 from service.codec.json_document import parse_document
 from service.codec.json_tensor import invalid, parse_data, parse_shape
 from service.codec.options import parse_options

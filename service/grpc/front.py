@@ -11,17 +11,16 @@ from urllib.parse import unquote
 import grpc
 
 from engine import InputError, LayerError
-from service.context import REQUEST_ID_HEADER, RequestContext, choose_request_id
+from service.context import REQUEST_ID_HEADER, RequestContext, address_of, choose_request_id
 from service.errors import ServiceError, engine_error, out_of_memory, shutting_down
 from service.grpc.status import CANCELLED, OK, code_of, details_of, metadata_of
 from service.grpc.unread_responses import SMALL_BYTES, UnreadResponses
 from service.grpc.wire import malformed
 from service.http.access import Access
-from service.http.body_budget import BodyBudget, Reservation
+from service.http.body import BodyBudget, Reservation
 from service.http.error_handlers import internal_error
 from service.lifecycle import Phase
 from service.log_context import request_id
-from service.peer import address_of
 from service.services import Services
 
 _ID_KEY = REQUEST_ID_HEADER.lower()

@@ -4,13 +4,12 @@ from functools import partial
 from time import perf_counter_ns
 
 from service.errors import ServiceError
+from service.fairness import FairExecutor
 from service.grpc.exchange import GrpcExchange
 from service.grpc.front import Incoming
 from service.grpc.infer_message import InferMessage, split
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.fair_executor import FairExecutor
-from service.scheduling.job import Job
-from service.scheduling.record import SurfaceName
+from service.scheduling.job import Job, SurfaceName
 from service.services import Services
 
 _SMALL_BYTES = 1 << 16

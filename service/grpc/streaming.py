@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from service.context import RequestContext
+from service.context import Peer, RequestContext
 from service.errors import ServiceError, shutting_down
 from service.grpc.front import Front, Incoming, Method, Rpc, explain
 from service.grpc.infer_message import split
@@ -12,7 +12,6 @@ from service.grpc.messages import ModelInferResponse, message_class
 from service.grpc.status import CANCELLED, OK, code_of, details_of
 from service.grpc.wire import prefix
 from service.lifecycle import Phase
-from service.peer import Peer
 
 _Response = message_class("inference.ModelStreamInferResponse")
 _RESPONSE = 2

@@ -4,8 +4,8 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
+from service.context import Peer
 from service.errors import ServiceError
-from service.peer import Peer
 
 SMALL_BYTES = 1 << 14
 """Most bytes of a response that is not counted: the client's system takes it, whether the client reads or not."""

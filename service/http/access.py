@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.config.settings import Settings
-from service.context import context_in
+from service.context import Peer, context_in
 from service.errors import ServiceError
 from service.http.error_handlers import error_response
 from service.http.keys import KeyRing
 from service.http.page_request import asks_for_page
 from service.http.paths import HEALTH_PATHS, METRICS_PATHS, is_admin_call, is_console_path
-from service.peer import Peer
 
 _CHALLENGE = 'Bearer realm="kuiper"'
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fastapi import Request
 
-from service.codec.media_type import parse_media_type
+from service.codec.formats import parse_media_type
 from service.errors import ServiceError, shown
 from service.http.body import read_body
 from service.services import services_of

@@ -11,7 +11,7 @@ from time import monotonic
 from pydantic import SecretStr
 
 from service.config.setting_file import SettingsError
-from service.peer import Peer
+from service.context import Peer
 
 _FILE_BYTES = 1 << 20
 _LOOK_SECONDS = 1.0

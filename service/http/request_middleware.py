@@ -1,4 +1,4 @@
-"""The outermost middleware: request ids, access log, HTTP metrics, the budget for bodies."""
+"""Middleware of all requests: ids, access log, HTTP metrics and the budget for bodies outermost; `HEAD` innermost."""
 
 from collections.abc import Awaitable
 from http import HTTPStatus
@@ -8,8 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.context import REQUEST_ID_HEADER, RequestContext, has_arrived, open_context
-from service.http.body import BodyChannel
-from service.http.body_budget import BodyBudget, Reservation
+from service.http.body import BodyBudget, BodyChannel, Reservation
 from service.lifecycle import Lifecycle
 from service.log_context import request_id
 from service.telemetry.request_log import CLIENT_CLOSED_REQUEST, RequestLog
@@ -101,3 +100,35 @@ class _Sender:
 def _declared_length(context: RequestContext) -> int | None:
     value = context.headers.get(b"content-length", b"")
     return int(value) if value.isdigit() and len(value) < 20 else None
+
+
+class HeadMiddleware:
+    """Has the application serve `HEAD` wherever it serves `GET`, without the body (RFC 9110, section 9.3.2).
+
+    FastAPI's routes take only the methods that they name.
+
+    Args:
+        app: serves the requests.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Handle one ASGI connection."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            return self._app(scope, receive, send)
+        return self._response_head(scope, receive, send)
+
+    async def _response_head(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_head(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        as_get = {**scope, "method": "GET"}
+        try:
+            await self._app(as_get, receive, send_head)
+        finally:
+            if "route" in as_get:
+                scope["route"] = as_get["route"]  # for the log and the metrics

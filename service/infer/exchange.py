@@ -26,14 +26,12 @@ from service.codec import (
 )
 from service.codec.response import EncodedResponse
 from service.config.limits import Limits
-from service.context import context_of
+from service.context import Peer, context_of
 from service.errors import ServiceError, did_you_mean, shown
 from service.images.geometry import ImageGeometry
 from service.infer.rendering import PNG_TYPE, check_drawable, render
-from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import SurfaceName
+from service.scheduling.job import Job, RunOutcome, SurfaceName
 from service.tasks import Prediction, Task
 from service.tasks.text_span import TextSpan
 
@@ -133,7 +131,7 @@ class InferExchange:
             graph.inputs,
             self.model.config,
             self.limits,
-            open_batch=self.model.batching.is_on,
+            open_batch=self.model.batching.max_batch_size > 1,
         )
         self.options = DEFAULTS.overridden_by(decoded.options).overridden_by(self.options)
         if decoded.pictures:

@@ -23,14 +23,12 @@ from service.codec.json_tensor import parse_data
 from service.codec.json_text import dump_pieces
 from service.codec.response import EncodedResponse
 from service.config.limits import Limits, too_large
-from service.context import context_of
+from service.context import Peer, context_of
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
 from service.infer.exchange import array_bytes, geometries
-from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import SurfaceName
+from service.scheduling.job import Job, RunOutcome, SurfaceName
 
 _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine import Array
 from service.codec import decode
-from service.codec.media_type import parse_media_type
+from service.codec.formats import parse_media_type
 from service.codec.multipart import parse_multipart
 from service.codec.npz import read_npz
 from service.config.limits import Limits

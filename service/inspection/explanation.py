@@ -24,8 +24,7 @@ from service.config.limits import Limits, too_large
 from service.errors import ServiceError, did_you_mean, shown
 from service.images.geometry import ImageGeometry
 from service.repository.loaded_model import LoadedModel
-from service.repository.row_runs import run_rows
-from service.repository.rows import count_rows
+from service.repository.rows import count_rows, run_rows
 from service.tasks.classification import ClassPrediction
 from service.tasks.detection import Detected
 

@@ -25,11 +25,6 @@ class Batching:
     refusal: str | None = None
     pieces: RowPieces | None = None
 
-    @property
-    def is_on(self) -> bool:
-        """Whether requests are run together."""
-        return self.max_batch_size > 1
-
 
 UNBATCHED = Batching()
 

@@ -131,7 +131,7 @@ def _plan_pieces(
     options: LoadOptions,
 ) -> RowPieces | None:
     """Return into which parts many rows are cut; None where rows are not proved to be independent."""
-    if not batching.is_on:
+    if batching.max_batch_size == 1:
         return None
 
     def seconds(rows: int) -> float:

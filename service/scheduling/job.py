@@ -1,4 +1,4 @@
-"""A job: one request to run a model, from admission to response."""
+"""A job: one request to run a model, from admission to response; and the record of it, when it has ended."""
 
 import asyncio
 import itertools
@@ -7,29 +7,114 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from time import monotonic, perf_counter_ns
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from engine import OVERDUE, Array, RunResult, RunStoppedError, RunTrace, TraceLevel
 from service.codec import Decoded
+from service.context import Peer
 from service.errors import ServiceError, timed_out
-from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.repository.rows import Signature
-from service.scheduling.record import CallRecord, CallStatus, SurfaceName, Timestamps
+from service.repository.rows import Signature, count_rows
 
 Payload = TypeVar("Payload")
-
 _sequence = itertools.count()
 
 
-class JobState(Enum):
-    """Where a job is on its way: each but `CANCELLED` follows the one above it, and a batch queues it once more."""
+class SurfaceName(Enum):
+    """The protocol that a request came by."""
 
-    RECEIVED = "received"
-    QUEUED = "queued"
-    RUNNING = "running"
-    DONE = "done"
-    CANCELLED = "cancelled"
+    INFER = "infer"
+    V1 = "v1"
+    V2 = "v2"
+    GRPC = "grpc"
+
+
+class CallStatus(Enum):
+    """How a job ended; the values other than `SUCCESS` are Triton's reasons of failure."""
+
+    SUCCESS = "SUCCESS"
+    REJECTED = "REJECTED"
+    """The queue was full, or the deadline passed in the queue."""
+    CANCELED = "CANCELED"
+    """The client left, or the deadline passed during the run."""
+    BACKEND = "BACKEND"
+    """The model failed on the inputs."""
+    OTHER = "OTHER"
+    """The request could not be decoded, or the response could not be encoded."""
+
+
+@dataclass(slots=True)
+class Timestamps:
+    """When a job reached each stage, in nanoseconds of `time.perf_counter_ns`; 0 for a stage that it never reached.
+
+    Attributes:
+        received: its body was complete.
+        queued: it was queued.
+        decode_start: a worker took it.
+        decode_end: its inputs were decoded.
+        forward_start: its run began. Since `decode_end` it waited for its batch.
+        forward_end: its run ended.
+        encode_end: its response was encoded.
+    """
+
+    received: int = 0
+    queued: int = 0
+    decode_start: int = 0
+    decode_end: int = 0
+    forward_start: int = 0
+    forward_end: int = 0
+    encode_end: int = 0
+
+    @property
+    def queue_ns(self) -> int:
+        """Nanoseconds that it waited, for a worker and for its batch together; 0 until it runs."""
+        if not self.forward_start:
+            return 0
+        return self.decode_start - self.queued + self.forward_start - self.decode_end
+
+
+class CallRecord(NamedTuple):
+    """How a job ended, or a request that was refused before.
+
+    Attributes:
+        model: name of the model.
+        version: its version.
+        surface: the protocol that the request came by.
+        request_id: id of the request.
+        status: how it ended.
+        timestamps: when it reached each stage.
+        batch_size: rows of its run; 0 if it never ran.
+        items: its own rows; 0 if it was not decoded.
+        leads_run: whether it is the one job of its run that counts the run.
+        worker: name of the thread that ran it; empty if none did.
+        trace: trace of its run, if any.
+        error: what went wrong; None for a success.
+        is_observed: whether the run kept operands or computed statistics, which makes it slower.
+        client: who sent the request.
+    """
+
+    model: str
+    version: str
+    surface: SurfaceName
+    request_id: str
+    status: CallStatus
+    timestamps: Timestamps
+    batch_size: int = 0
+    items: int = 0
+    leads_run: bool = False
+    worker: str = ""
+    trace: RunTrace | None = None
+    error: str | None = None
+    is_observed: bool = False
+    client: Peer = ""
+
+
+@runtime_checkable
+class CallObserver(Protocol):
+    """Receives the record of each job that has ended."""
+
+    def observe(self, record: CallRecord) -> None:
+        """Process a record. Called on the event loop; must be quick and must not raise."""
 
 
 class RunOutcome(NamedTuple):
@@ -68,7 +153,7 @@ class Job(Generic[Payload]):
         client: who sent it.
         is_step: whether it is a step of a pipeline, whose record has the trace.
 
-        state: where it is on its way.
+        is_over: whether it has ended.
         number: place in the order of arrival.
         queued: when it was queued.
         deadline: when it times out.
@@ -89,6 +174,7 @@ class Job(Generic[Payload]):
         trace: trace of its run, if any.
         leads_run: whether it is the one job of its run that counts the run.
         needs_decoder: whether a thread with a decoder goes on with it.
+        decoding: has it go on there, once that is asked.
         outcome: what its run computed, if only encoding is left to that thread; of a pipeline, what its steps computed.
         step: the job of the step in progress, of a pipeline.
         status: how its worker ended it; None until then, and once it has ended.
@@ -107,7 +193,7 @@ class Job(Generic[Payload]):
     client: Peer = ""
     is_step: bool = False
 
-    state: JobState = field(init=False, default=JobState.RECEIVED)
+    is_over: bool = field(init=False, default=False)
     number: int = field(init=False, default=0)
     queued: float = field(init=False, default=0.0)
     deadline: float = field(init=False, default=0.0)
@@ -130,16 +216,12 @@ class Job(Generic[Payload]):
     trace: RunTrace | None = field(init=False, default=None)
     leads_run: bool = field(init=False, default=False)
     needs_decoder: bool = field(init=False, default=False)
+    decoding: asyncio.Task[None] | None = field(init=False, default=None)
     outcome: RunOutcome | None = field(init=False, default=None)
     step: "Job[None] | None" = field(init=False, default=None)
     status: CallStatus | None = field(init=False, default=None)
     response: Payload | None = field(init=False, default=None)
     error: BaseException | None = field(init=False, default=None)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has ended."""
-        return self.state is JobState.DONE or self.state is JobState.CANCELLED
 
     @property
     def inputs(self) -> dict[str, Array]:
@@ -167,6 +249,13 @@ class Job(Generic[Payload]):
         self.deadline = self.queued + self.timeout
         self.timestamps = Timestamps(self.received_ns, perf_counter_ns())
 
+    def take_decoded(self, decoded: Decoded) -> None:
+        """Take the inputs and options that `decode` returned."""
+        self.decoded = decoded
+        self.rows = count_rows(decoded.inputs)
+        self.trace_level = decoded.options.trace or TraceLevel.OFF
+        self.is_observed = bool(decoded.options.capture) or self.trace_level >= TraceLevel.STATISTICS
+
     def stop_reason(self) -> str | None:
         """Return why it is to stop; None while it is to go on."""
         reason = self.cancel_reason
@@ -191,7 +280,7 @@ class Job(Generic[Payload]):
         """End it, unless it has ended; on the event loop. Observers and the client get the result."""
         if self.is_over:
             return
-        self.state = JobState.CANCELLED if status is CallStatus.CANCELED else JobState.DONE
+        self.is_over = True
         if self.timer is not None:
             self.timer.cancel()
         record, on_end = self._record(status, error), self.on_end

@@ -1,6 +1,5 @@
 """The run of a pipeline: its steps one after the other, each as a job of its own. No worker waits for another one."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from time import monotonic, perf_counter_ns
@@ -11,19 +10,17 @@ import numpy as np
 from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel, Value
 from service.codec import Decoded, Options
 from service.codec.crops import crop_input
-from service.codec.images import bind_images
+from service.codec.formats.image import bind_images
 from service.config.limits import Limits
 from service.errors import ServiceError, timed_out
 from service.repository.joined_trace import join_steps
 from service.repository.loaded_model import Step
-from service.repository.rows import count_rows
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import CallStatus, Timestamps
+from service.scheduling.job import CallStatus, Job, RunOutcome
 
 if TYPE_CHECKING:
+    from service.scheduling.scheduler import Scheduler
     from service.tasks.pipeline import Found, Pipeline
 
-DoneCallback = Callable[[None, BaseException | None], None]
 _FAILED_RUN = frozenset({"input_mismatch", "layer_failed"})
 """Codes of errors of steps whose model failed on the inputs."""
 
@@ -35,12 +32,10 @@ class StepResult:
     Attributes:
         result: what its run gave; empty outputs where there was nothing to run it on.
         found: its predictions, where a later step takes crops of them.
-        timestamps: when its job reached each stage; None where there was none.
     """
 
     result: RunResult
     found: "Found" = ()
-    timestamps: Timestamps | None = None
 
 
 class PipelineRun:
@@ -49,26 +44,17 @@ class PipelineRun:
     The first step decodes the request. Each step has the deadline, the priority and the client of the request.
 
     Args:
+        scheduler: queues the jobs of steps, and goes on with the pipeline's when they have ended.
         job: the pipeline's job.
         limits: upper bounds on the size of a request.
         is_sampled: whether the run is traced although the client may not have asked for it.
-        submit: queues the job of a step.
-        done: called on the event loop with None once `job.outcome` is there, or with the error of a step.
     """
 
-    def __init__(
-        self,
-        job: Job[Any],
-        limits: Limits,
-        is_sampled: bool,
-        submit: Callable[[Job[None], DoneCallback], Job[None]],
-        done: Callable[[BaseException | None], None],
-    ) -> None:
+    def __init__(self, scheduler: "Scheduler", job: Job[Any], limits: Limits, is_sampled: bool) -> None:
+        self._scheduler = scheduler
         self._job = job
         self._limits = limits
         self._is_sampled = is_sampled
-        self._submit = submit
-        self._done = done
         self._task = cast("Pipeline", job.model.task)
         self._steps = job.model.steps
         self._results: list[StepResult] = []
@@ -100,7 +86,7 @@ class PipelineRun:
             is_step=True,
         )
         try:
-            job.step = self._submit(made, self._end_step)
+            job.step = self._scheduler.submit(made, self._end_step)
         except ServiceError as error:
             raise name_step(step.config.name, error) from error
 
@@ -127,7 +113,7 @@ class PipelineRun:
             except Exception as failure:  # whoever waits for the pipeline has to get a response
                 error = failure
         if error is not None:
-            self._done(error)
+            self._scheduler.end_steps(job, error)
 
     def _note_times(self, step: Job[None]) -> None:
         """Let the first step's start and the last step's end be those of the pipeline."""
@@ -155,7 +141,7 @@ class PipelineRun:
         job.leads_run, job.batch_size, job.decoded = True, job.rows, None
         result = RunResult(outputs, shown, captured, captured_by)
         job.outcome = RunOutcome(result, job.timestamps, job.rows, job.is_observed)
-        self._done(None)
+        self._scheduler.end_steps(job, None)
 
     # on the worker of a step
 
@@ -172,7 +158,7 @@ class PipelineRun:
             inputs = {graph.inputs[0].operand: self._crops(step, config.crops)}
         else:
             pictures = [(graph.inputs[0].operator, picture.data) for picture in decoded.pictures]
-            is_open = step.model.batching.is_on
+            is_open = step.model.batching.max_batch_size > 1
             bound = bind_images(pictures, graph.inputs, step.model.config, self._limits, open_batch=is_open)
             inputs = bound.inputs
         return Decoded(inputs, self._options(step))
@@ -188,10 +174,7 @@ class PipelineRun:
             message = f"the pipeline {job.model.name!r} takes a picture; send one, not a tensor"
             self._refusal = ServiceError(422, "no_picture", message, {"model": job.model.name})
             raise self._refusal
-        job.decoded = decoded
-        job.rows = count_rows(decoded.inputs)
-        job.trace_level = decoded.options.trace or TraceLevel.OFF
-        job.is_observed = bool(decoded.options.capture) or job.trace_level >= TraceLevel.STATISTICS
+        job.take_decoded(decoded)
         return replace(decoded, options=self._options(step))
 
     def _encode(self, outcome: RunOutcome) -> None:
@@ -201,7 +184,7 @@ class PipelineRun:
         if any(name in (step.config.crops, step.config.upright) for step in self._steps):
             parameters = self._decoded.options.task
             found = self._task.predict_step(place, outcome.result.outputs, images, parameters)
-        self._results.append(StepResult(outcome.result, found or (), outcome.timestamps))
+        self._results.append(StepResult(outcome.result, found or ()))
 
     @property
     def _decoded(self) -> Decoded:

@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, zip_longest
 from math import ceil, inf
 from typing import Any
 
+from service.context import Peer
 from service.errors import ServiceError, queue_full
-from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.batch import Batcher
-from service.scheduling.job import Job, JobState
+from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.trace_setting import TraceSetting
 
@@ -95,57 +96,6 @@ class ClientQueue:
         return max((job for job in others if job.client == largest), key=lambda job: job.number)
 
 
-class VirtualClock:
-    """The virtual time of a pool of workers, which its models share.
-
-    Attributes:
-        now: start tag of the latest work, in seconds of service; never decreases.
-    """
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-
-class FairShare:
-    """How much worker time one model has had: start-time fair queuing.
-
-    After P. Goyal, H. M. Vin, H. Cheng, "Start-time Fair Queueing", SIGCOMM 1996. The cost of work is known only when
-    it ends. Therefore a model is charged its average cost when work begins, and the difference when it ends.
-
-    Args:
-        clock: the virtual time.
-
-    Attributes:
-        tag: start tag of its next work, in seconds of service; the model with the least tag is served next.
-        mean: moving average of the duration of its work, in seconds.
-    """
-
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
-        self.tag = clock.now
-        self.mean = 0.0
-
-    def join(self) -> None:
-        """Compete for workers again. A model earns no credit for the time in which it had no jobs."""
-        self.tag = max(self.tag, self._clock.now)
-
-    def begin(self) -> float:
-        """Begin work; returns its charge, for `end`."""
-        self._clock.now = max(self._clock.now, self.tag)
-        self.tag += self.mean
-        return self.mean
-
-    def end(self, charged: float, seconds: float) -> None:
-        """End work.
-
-        Args:
-            charged: what `begin` returned.
-            seconds: its duration.
-        """
-        self.tag += seconds - charged
-        self.mean = self.mean + _WEIGHT * (seconds - self.mean) if self.mean else seconds
-
-
 class ServiceRate:
     """Calls served per second of busy time, recent ones counting most. Times are in seconds, of any one clock."""
 
@@ -179,59 +129,51 @@ class ServiceRate:
         return min(max(1, ceil(seconds)), LONGEST_RETRY_AFTER)
 
 
+@dataclass(slots=True, eq=False)
 class Work:
     """The jobs of one model that one worker has taken.
 
-    Args:
+    Attributes:
         queue: the queue of the model.
-        jobs: to be decoded.
+        jobs: those that the worker has: to be decoded, then the batch that it forms.
         is_batched: whether they wait for a batch once they are decoded.
         started: when the worker took them.
-
-    Attributes:
-        jobs: those that the worker has; replaced by the batch that it forms.
         charged: worker time that was charged beforehand.
     """
 
-    __slots__ = ("charged", "is_batched", "jobs", "queue", "started")
-
-    def __init__(self, queue: "ModelQueue", jobs: list[Job[Any]], is_batched: bool, started: float) -> None:
-        self.queue = queue
-        self.jobs = jobs
-        self.is_batched = is_batched
-        self.started = started
-        self.charged = queue.share.begin()
+    queue: "ModelQueue"
+    jobs: list[Job[Any]]
+    is_batched: bool
+    started: float
+    charged: float
 
 
 class ModelQueue:
     """Jobs of one model that wait, and the work that workers have taken. Not thread-safe.
 
-    Times are those of `time.monotonic`, in seconds.
+    Models share the workers by start-time fair queuing, after P. Goyal, H. M. Vin, H. Cheng, "Start-time Fair
+    Queueing", SIGCOMM 1996. The cost of work is known only when it ends. Therefore a model is charged its average cost
+    when work begins, and the difference when it ends. Times are those of `time.monotonic`, in seconds.
 
     Args:
         model: the model.
         policy: how its jobs are scheduled.
-        clock: the virtual time that all queues share.
         tracing: which runs are sampled.
 
     Attributes:
-        share: how much worker time it has had.
+        tag: start tag of its next work, in seconds of service; the model with the least tag is served next.
+        mean: moving average of the duration of its work.
         work: what workers have taken.
         replaced: work whose worker another one has replaced.
         decoding: jobs whose large bodies wait for a decoder, or are there.
     """
 
-    def __init__(
-        self,
-        model: LoadedModel,
-        policy: SchedulingPolicy,
-        clock: VirtualClock,
-        tracing: TraceSetting,
-    ) -> None:
+    def __init__(self, model: LoadedModel, policy: SchedulingPolicy, tracing: TraceSetting) -> None:
         self.model = model
         self.policy = policy
         self.tracing = tracing
-        self.share = FairShare(clock)
+        self.tag = 0.0
+        self.mean = 0.0
         self.work: set[Work] = set()
         self.replaced: set[Work] = set()
         self.decoding: set[Job[Any]] = set()
@@ -283,12 +225,17 @@ class ModelQueue:
         seconds = self._rate.retry_after(self.waiting + self.running)
         return queue_full(self.waiting, self.running, seconds, is_evicted=is_evicted)
 
-    def push(self, job: Job[Any], now: float) -> None:
-        """Add a job that waits for a worker."""
+    def push(self, job: Job[Any], now: float, virtual_time: float) -> None:
+        """Add a job that waits for a worker.
+
+        Args:
+            job: the job.
+            now: the time.
+            virtual_time: start tag of the latest work of all models.
+        """
         if self.is_idle:
-            self.share.join()
+            self.tag = max(self.tag, virtual_time)  # no credit for the time in which it had no jobs
             self._rate.busy(now)
-        job.state = JobState.QUEUED
         self._undecoded.push(job)
 
     def discard(self, job: Job[Any]) -> None:
@@ -312,7 +259,7 @@ class ModelQueue:
             return inf
         if self._undecoded.length:
             return -inf
-        return self._batcher.due(self.share.mean) if self._batcher.length else inf
+        return self._batcher.due(self.mean) if self._batcher.length else inf
 
     def take(self, now: float) -> Work:
         """Return work for a worker; to be called when it is due."""
@@ -320,9 +267,8 @@ class ModelQueue:
         # a job that is alone in its batch needs no signature
         is_alone = count == 1 and not self._batcher.length and not self.policy.max_queue_delay
         is_batched = self.policy.max_batch_size > 1 and not is_alone
-        work = Work(self, [self._undecoded.pop() for _ in range(count)], is_batched, now)
-        for job in work.jobs:
-            job.state = JobState.RUNNING
+        work = Work(self, [self._undecoded.pop() for _ in range(count)], is_batched, now, self.mean)
+        self.tag += self.mean
         self.work.add(work)
         return work
 
@@ -336,11 +282,8 @@ class ModelQueue:
         """
         for job in decoded:
             if job.stop_reason() is None:
-                job.state = JobState.QUEUED
                 self._batcher.add(job)
-        work.jobs = self._batcher.take(now, self.share.mean) if work in self.work else []
-        for job in work.jobs:
-            job.state = JobState.RUNNING
+        work.jobs = self._batcher.take(now, self.mean) if work in self.work else []
 
     def work_of(self, job: Job[Any]) -> Work | None:
         """Return the work that a job is part of; None if no worker has taken it."""
@@ -350,7 +293,7 @@ class ModelQueue:
         """Stop counting work in progress, as another worker replaces its own."""
         self.work.remove(work)
         self.replaced.add(work)
-        self.share.end(work.charged, now - work.started)
+        self._charge(work, now)
 
     def finish(self, work: Work, now: float) -> bool:
         """Remove work that is done; returns False if its worker was replaced."""
@@ -358,15 +301,21 @@ class ModelQueue:
             self.replaced.remove(work)
             return False
         self.work.remove(work)
-        self.share.end(work.charged, now - work.started)
+        self._charge(work, now)
         self._rate.completed(len(work.jobs), now)
         if self.is_idle:
             self._rate.idle()
         return True
 
+    def _charge(self, work: Work, now: float) -> None:
+        """Charge what work has cost beyond what it was charged when it began."""
+        seconds = now - work.started
+        self.tag += seconds - work.charged
+        self.mean = self.mean + _WEIGHT * (seconds - self.mean) if self.mean else seconds
+
     def _count_to_decode(self, now: float) -> int:
         """Return how many jobs to decode: what a batch still has room for, at least one if no batch is due."""
         room = max(0, self.policy.max_batch_size - self._batcher.length)
-        if not self._batcher.length or self._batcher.due(self.share.mean) > now:
+        if not self._batcher.length or self._batcher.due(self.mean) > now:
             room = max(1, room)
         return min(self._undecoded.length, room)

@@ -1,43 +1,59 @@
-"""Accepts jobs from the protocols, has workers run them, and returns their responses."""
+"""Accepts jobs from the protocols, queues them, has workers run them, and returns their responses."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from http import HTTPStatus
 from logging import getLogger
+from math import inf
 from time import monotonic
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 from threadpoolctl import threadpool_limits
 
 from service.config.settings import Settings
-from service.errors import ServiceError, timed_out
-from service.peer import Peer
+from service.context import Peer
+from service.decoding import DECODERS
+from service.errors import ServiceError, out_of_memory, shutting_down, timed_out
+from service.fairness import FairExecutor
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job
+from service.scheduling import worker
+from service.scheduling.job import CallObserver, CallRecord, CallStatus, Job, SurfaceName, Timestamps
 from service.scheduling.pipeline_run import PipelineRun, name_step, step_status
 from service.scheduling.policy import scheduling_policy
-from service.scheduling.queue import ModelQueue, VirtualClock
-from service.scheduling.record import CallObserver, CallRecord, CallStatus, SurfaceName, Timestamps
+from service.scheduling.queue import ModelQueue, Work
 from service.scheduling.trace_setting import TraceSetting
-from service.scheduling.worker import WorkerPool
 
 Payload = TypeVar("Payload")
 DoneCallback = Callable[[Payload | None, BaseException | None], None]
 """Called on the event loop with the response of a job, or with its error."""
 WATCH_DELAY_SECONDS = 0.02
 """Seconds before a client is watched: most responses come sooner, and a task for each would cost more."""
+GRACE_SECONDS = 1.0
+"""Seconds that a worker may continue with cancelled jobs, before another one replaces it."""
+DECODERS_AT_ONCE = 2
+"""Large bodies that are decoded at the same time: each may take some hundred megabytes."""
 _logger = getLogger(__name__)
 
 
 class Scheduler:
-    """Queues jobs, has workers run them, and gives observers a record of how each one ended.
+    """Queues jobs, has worker threads run them, and gives observers a record of how each one ended.
 
-    Methods are called on the event loop; `retire`, `waiting`, `running` and `busy_workers` may be called on any thread.
+    Methods are called on the event loop, but for those of workers; `retire`, `waiting`, `running` and `busy_workers`
+    may be called on any thread.
+
+    A worker is free only when its thread is: a cancelled job keeps its worker until the layer in progress has ended. If
+    that takes longer than `GRACE_SECONDS`, another thread replaces the worker, at most as many as there are workers,
+    and the old one ends with its work.
+
+    A job with a large body leaves its worker, is decoded in a decoder process, and returns to its queue. In between it
+    counts as waiting.
 
     Args:
         settings: the server's settings, for what a model's own `model.toml` does not set.
@@ -51,43 +67,71 @@ class Scheduler:
 
     def __init__(self, settings: Settings, observers: Sequence[CallObserver] = ()) -> None:
         self._settings = settings
+        self._worker_count = settings.worker_count
         self._observers = observers
         self.server_tracing = TraceSetting(settings.trace_rate)
         self.mirror: Callable[[Job[Any], DoneCallback[Any]], tuple[Job[Any], DoneCallback[Any]]] | None = None
-        self._blas: threadpool_limits | None = None
         self._tracing: dict[str, TraceSetting] = {}
-        self._pool = WorkerPool("worker", settings.worker_count, self._make_queue)
+        self._queues: dict[LoadedModel, ModelQueue] = {}
+        self._retired: WeakSet[LoadedModel] = WeakSet()
+        self._decoders = FairExecutor("decoding", DECODERS_AT_ONCE)
+        self._virtual_time = 0.0
+        """Start tag of the latest work, see `ModelQueue.tag`."""
+        self._busy = 0
+        self._idle = 0
+        self._replaced = 0
+        self._is_waking = False
+        self._lock = threading.RLock()  # entered without a Python call, unlike the condition itself
+        self._changed = threading.Condition(self._lock)
+        self._closed = False
+        self._threads: list[threading.Thread] = []
+        self._threads_started = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._blas: threadpool_limits | None = None
 
     def start(self) -> None:
-        """Start the workers, and limit BLAS to the server's `threads`; models' own `threads` are those of kernels."""
+        """Start the workers, and limit BLAS to the server's `threads`; models' own `threads` are those of kernels.
+
+        Jobs end on the running event loop.
+        """
         # threadpoolctl obeys the first thread that sets a limit, and ignores all others while that lives
         self._blas_thread = ThreadPoolExecutor(1, "blas-threads")
         limit = partial(threadpool_limits, self._settings.thread_count, user_api="blas")
         self._blas = self._blas_thread.submit(limit).result()
-        self._pool.start()
+        self._loop = asyncio.get_running_loop()
+        self._is_waking = False
+        for _ in range(self._worker_count):
+            self._start_thread()
 
     def close(self) -> None:
         """Accept no more jobs, drop those that wait, and return when every worker has ended."""
-        self._pool.close()
+        with self._lock:
+            self._closed = True
+            self._changed.notify_all()
+        self._drop_all("the server is shutting down")
+        for thread in self._threads:
+            thread.join()
         if self._blas is not None:
             self._blas_thread.submit(self._blas.restore_original_limits)
             self._blas_thread.shutdown()
             self._blas = None
 
-    def refuse_all(self, error: ServiceError) -> None:
-        """Cancel all jobs; each ends with `error`."""
-        self._pool.refuse_all(error)
-
     def check_room(self, model: LoadedModel, client: Peer = "") -> None:
-        """Check that a model's queue has room for one more job of a client.
+        """Check that a model's queue, and those of its steps, have room for one more job of a client.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
-        self._pool.check_room(model, client)
+        queue = self._queues.get(model)
+        # without the lock, which workers may hold: `_enqueue` checks again
+        if queue is None or self._closed or queue.is_full(self._worker_count - self._busy):
+            with self._lock:
+                queue = self._open_queue(model)
+                queue.room(self._worker_count - self._busy, client)
+                self._forget(queue)  # perhaps the job never comes
         for step in model.steps:
             try:
-                self._pool.check_room(step.model, client)
+                self.check_room(step.model, client)
             except ServiceError as error:
                 raise name_step(step.config.name, error) from error
 
@@ -120,34 +164,6 @@ class Scheduler:
             )
         )
 
-    def submit(self, job: Job[Payload], done: DoneCallback[Payload]) -> Job[Payload]:
-        """Queue a job; returns it, or the one in its place.
-
-        Args:
-            job: the job.
-            done: called once, unless this raises: with what the job's `encode` returned, or with what `run` raises.
-
-        Raises:
-            ServiceError: 503 `queue_full` or `shutting_down`.
-        """
-        if self.mirror is not None:
-            job, done = self.mirror(job, done)
-        policy = self._pool.policy(job.model)
-        job.admit(policy.timeout, policy.priority)
-        try:
-            if job.model.steps:
-                self._start_steps(job)
-            else:
-                self._pool.submit(job)
-        except ServiceError as error:
-            job.on_end = partial(self._end, _ignore)
-            job.abort(error)
-            raise
-        job.on_end = partial(self._end, done)
-        if not job.model.steps:  # the steps have timers of their own
-            job.timer = asyncio.get_running_loop().call_later(job.deadline - job.queued, self._expire, job)
-        return job
-
     async def run(self, job: Job[Payload], receive: Receive | None = None) -> Payload:
         """Submit a job, and return its response.
 
@@ -171,6 +187,35 @@ class Scheduler:
                 leave(error)
                 raise
 
+    def submit(self, job: Job[Payload], done: DoneCallback[Payload]) -> Job[Payload]:
+        """Queue a job; returns it, or the one in its place.
+
+        Args:
+            job: the job.
+            done: called once, unless this raises: with what the job's `encode` returned, or with what `run` raises.
+
+        Raises:
+            ServiceError: 503 `queue_full` or `shutting_down`.
+        """
+        if self.mirror is not None:
+            job, done = self.mirror(job, done)
+        with self._lock:
+            policy = self._queue(job.model).policy
+        job.admit(policy.timeout, policy.priority)
+        try:
+            if job.model.steps:
+                self._start_steps(job)
+            else:
+                self._enqueue(job)
+        except ServiceError as error:
+            job.on_end = partial(self._end, lambda *_: None)  # who submits it gets the exception
+            job.abort(error)
+            raise
+        job.on_end = partial(self._end, done)
+        if not job.model.steps:  # the steps have timers of their own
+            job.timer = asyncio.get_running_loop().call_later(job.deadline - job.queued, self._expire, job)
+        return job
+
     def cancel(self, job: Job[Any], reason: str, error: BaseException) -> None:
         """End a job with an error, unless it has ended; its run stops before the model's next layer.
 
@@ -182,14 +227,38 @@ class Scheduler:
         if job.is_over:
             return
         if job.status is None:
-            self._pool.cancel(job, reason)
+            self._drop(job, reason)
         job.abort(error)
         if job.step is not None:
             self.cancel(job.step, reason, error)
 
+    def end_steps(self, job: Job[Any], error: BaseException | None) -> None:
+        """Have a worker encode the response of a pipeline whose steps have run, or end it with the error of a step."""
+        if job.is_over:
+            return
+        if error is None:
+            try:
+                self._enqueue(job)
+            except ServiceError as refusal:
+                error = refusal
+            else:
+                left = max(0.0, job.deadline - monotonic())
+                job.timer = asyncio.get_running_loop().call_later(left, self._expire, job)
+                return
+        self._drop(job, "a step has failed")
+        job.end(step_status(error), error=error)
+
+    def refuse_all(self, error: ServiceError) -> None:
+        """Cancel all jobs; each ends with `error`."""
+        for job in self._drop_all(error.message):
+            job.abort(error)
+
     def retire(self, model: LoadedModel) -> None:
         """Forget a model as soon as no job of it waits or runs; jobs that still come for it are accepted."""
-        self._pool.retire(model)
+        with self._lock:
+            self._retired.add(model)
+            for queue in self._queues_of(model):
+                self._forget(queue)
 
     def trace_setting(self, model: LoadedModel) -> TraceSetting:
         """Return the setting that samples the runs of a model; all versions of a name share one."""
@@ -198,41 +267,171 @@ class Scheduler:
 
     def waiting(self, model: LoadedModel | None = None) -> int:
         """Return how many jobs wait, for one model or for all."""
-        return self._pool.waiting(model)
+        with self._lock:
+            return sum(queue.waiting for queue in self._queues_of(model))
 
     def running(self, model: LoadedModel | None = None) -> int:
         """Return how many jobs workers have taken, cancelled or not, for one model or for all."""
-        return self._pool.running(model)
+        with self._lock:
+            return sum(queue.running for queue in self._queues_of(model))
 
     def busy_workers(self) -> int:
         """Return how many workers have work, without waiting for a lock that workers may hold."""
-        return self._pool.busy_workers()
+        return self._busy
 
-    def _start_steps(self, job: Job[Any]) -> None:
-        """Run the steps of a pipeline, each as a job of its own; no worker waits for another.
+    # of workers, on their threads
+
+    def take(self) -> Work | None:
+        """Return the next work of a worker, which waits for it; None if there will be none."""
+        with self._lock:
+            while True:
+                now = monotonic()
+                queue, due = self._next(now)
+                if queue is not None:
+                    break
+                if self._closed:
+                    return None
+                self._idle += 1
+                self._changed.wait(None if due == inf else due - now)
+                self._idle -= 1
+            self._virtual_time = max(self._virtual_time, queue.tag)
+            work = queue.take(now)
+            self._busy += 1
+            self._wake_another()
+            return work
+
+    def form_batch(self, work: Work, decoded: Sequence[Job[Any]]) -> list[Job[Any]]:
+        """Have decoded jobs wait for their batch; returns the one that is due, with which the work continues."""
+        with self._lock:
+            work.queue.form_batch(work, decoded, monotonic())
+            self._wake_another()
+        return work.jobs
+
+    def leave_to_decoder(self, work: Work, job: Job[Any]) -> None:
+        """Leave a job to a thread with a decoder, by way of the event loop."""
+        with self._lock:
+            work.jobs = [other for other in work.jobs if other is not job]
+            if job.stop_reason() is not None:
+                return
+            work.queue.decoding.add(job)
+        self._call_loop(self._send_to_decoder, job)
+
+    def finish(self, work: Work) -> bool:
+        """Note that a worker has done its work; returns whether its thread looks for more."""
+        queue = work.queue
+        with self._lock:
+            is_replaced = not queue.finish(work, monotonic())
+            if is_replaced:
+                self._replaced -= 1
+            else:
+                self._busy -= 1
+            self._forget(queue)
+            return not is_replaced
+
+    def deliver(self, jobs: Sequence[Job[Any]]) -> None:
+        """Have jobs end by their results."""
+        if jobs:
+            self._call_loop(_end, jobs)
+
+    def _call_loop(self, function: Callable[..., None], argument: object) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(function, argument)
+
+    # with the lock
+
+    def _queues_of(self, model: LoadedModel | None) -> Sequence[ModelQueue]:
+        if model is None:
+            return list(self._queues.values())
+        queue = self._queues.get(model)
+        return [] if queue is None else [queue]
+
+    def _open_queue(self, model: LoadedModel) -> ModelQueue:
+        """Return a model's queue, unless the server shuts down."""
+        if self._closed:
+            raise shutting_down()
+        return self._queue(model)
+
+    def _queue(self, model: LoadedModel) -> ModelQueue:
+        queue = self._queues.get(model)
+        if queue is None:
+            policy = scheduling_policy(model.config, self._settings, model.batching)
+            queue = self._queues[model] = ModelQueue(model, policy, self.trace_setting(model))
+        return queue
+
+    def _forget(self, queue: ModelQueue) -> None:
+        if queue.is_idle and queue.model in self._retired:
+            self._queues.pop(queue.model, None)
+
+    def _next(self, now: float) -> tuple[ModelQueue | None, float]:
+        """Return the queue to serve next, None if none has work yet; and when the first has work."""
+        first, earliest = None, inf
+        for queue in self._queues.values():
+            due = queue.due()
+            earliest = min(earliest, due)
+            if due <= now and (first is None or queue.tag < first.tag):
+                first = queue
+        return first, earliest
+
+    def _wake_another(self) -> None:
+        """Wake an idle worker if there is more work, so that it does the work or waits until it is due."""
+        if self._idle and any(queue.due() < inf for queue in self._queues.values()):
+            self._changed.notify()
+
+    # on the event loop
+
+    def _enqueue(self, job: Job[Any]) -> None:
+        """Queue a job; one of a client that has more may be evicted, and ends.
 
         Raises:
-            ServiceError: the queue of the first step is full, or the server shuts down.
+            ServiceError: 503 `queue_full` or `shutting_down`.
         """
-        is_sampled = self.trace_setting(job.model).sample()
-        run = PipelineRun(job, self._settings.limits, is_sampled, self.submit, partial(self._end_steps, job))
-        run.begin_step()
-
-    def _end_steps(self, job: Job[Any], error: BaseException | None) -> None:
-        """Have a worker encode the response of a pipeline whose steps have run, or end it with the error of a step."""
-        if job.is_over:
-            return
-        if error is None:
+        with self._lock:
+            queue = self._open_queue(job.model)
             try:
-                self._pool.submit(job)
-            except ServiceError as refusal:
-                error = refusal
-            else:
-                left = max(0.0, job.deadline - monotonic())
-                job.timer = asyncio.get_running_loop().call_later(left, self._expire, job)
+                evicted = queue.room(self._worker_count - self._busy, job.client)
+            except ServiceError:
+                self._forget(queue)  # its model may have been retired while the job came
+                raise
+            if evicted is not None:
+                refusal = queue.refusal(is_evicted=True)
+                queue.discard(evicted)
+            queue.push(job, monotonic(), self._virtual_time)
+            wakes = self._idle and not self._is_waking and queue.due() < inf
+            self._is_waking = self._is_waking or bool(wakes)
+        if wakes:
+            # once all that has arrived by now is queued: one worker runs it together
+            asyncio.get_running_loop().call_soon(self._wake)
+        if evicted is not None:
+            evicted.cancel(refusal.message)
+            evicted.abort(refusal)
+
+    def _wake(self) -> None:
+        with self._lock:
+            self._is_waking = False
+            self._changed.notify()
+
+    def _drop(self, job: Job[Any], reason: str) -> None:
+        """Drop a job that waits, or have its run stop before the next layer."""
+        job.cancel(reason)
+        if job.decoding is not None:
+            job.decoding.cancel()
+        with self._lock:
+            queue = self._queues.get(job.model)
+            if queue is None:
                 return
-        self._pool.cancel(job, "a step has failed")
-        job.end(step_status(error), error=error)
+            queue.discard(job)
+            work = queue.work_of(job)
+            self._forget(queue)
+        if work is not None:
+            asyncio.get_running_loop().call_later(GRACE_SECONDS, self._replace_worker, work)
+
+    def _drop_all(self, reason: str) -> list[Job[Any]]:
+        with self._lock:
+            jobs = [job for queue in self._queues.values() for job in queue.drop_all()]
+        for job in jobs:
+            job.cancel(reason)
+        return jobs
 
     def _expire(self, job: Job[Any]) -> None:
         self.cancel(job, "its time is up", timed_out(job.timeout or 0.0))
@@ -254,9 +453,73 @@ class Scheduler:
             except Exception:  # the client has to get its response all the same
                 _logger.exception("the end of a request could not be recorded")
 
-    def _make_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
-        policy = scheduling_policy(model.config, self._settings, model.batching)
-        return ModelQueue(model, policy, clock, self.trace_setting(model))
+    def _send_to_decoder(self, job: Job[Any]) -> None:
+        """Have a job with a large body go on in a decoder process."""
+        if not job.is_over:  # else it has left its queue when it was cancelled
+            job.decoding = asyncio.get_running_loop().create_task(self._go_on_with_decoder(job))
+
+    async def _go_on_with_decoder(self, job: Job[Any]) -> None:
+        try:
+            go_on = partial(DECODERS.call, partial(worker.go_on_with_decoder, job))
+            await self._decoders.run(job.client, go_on, max(0.0, job.deadline - monotonic()))
+        except (ServiceError, MemoryError) as error:  # it has not begun
+            job.abort(out_of_memory() if isinstance(error, MemoryError) else error)
+        finally:
+            job.decoding = None
+            self._return(job)
+        _end([job])
+
+    def _return(self, job: Job[Any]) -> None:
+        """Have a job that has been decoded wait for a worker, unless it has ended."""
+        with self._lock:
+            queue = self._queues.get(job.model)
+            if queue is None or job not in queue.decoding:
+                return
+            queue.decoding.remove(job)
+            if job.decoded is not None and not job.is_over and not self._closed:
+                queue.push(job, monotonic(), self._virtual_time)
+                self._wake_another()
+            self._forget(queue)
+
+    def _start_steps(self, job: Job[Any]) -> None:
+        """Run the steps of a pipeline, each as a job of its own; no worker waits for another.
+
+        Raises:
+            ServiceError: the queue of the first step is full, or the server shuts down.
+        """
+        is_sampled = self.trace_setting(job.model).sample()
+        PipelineRun(self, job, self._settings.limits, is_sampled).begin_step()
+
+    def _replace_worker(self, work: Work) -> None:
+        """Have another thread replace the one that is still at work on jobs that have all ended."""
+        queue = work.queue
+        with self._lock:
+            has_room = not self._closed and self._replaced < self._worker_count
+            if not has_room or work not in queue.work or not all(job.is_over for job in work.jobs):
+                return
+            try:
+                thread = self._start_thread()
+            except RuntimeError as error:  # the system has no room for another thread
+                _logger.warning("model %s: a worker is stuck: %s", queue.model.name, error)
+                return
+            queue.replace(work, monotonic())
+            self._replaced += 1
+            self._busy -= 1
+            self._forget(queue)
+        _logger.warning(
+            "model %s: %s replaces a worker that is still busy with cancelled requests",
+            queue.model.name,
+            thread.name,
+        )
+
+    def _start_thread(self) -> threading.Thread:
+        # not a daemon: a thread that is killed inside a native kernel takes the process down with it
+        name = f"worker-{self._threads_started}"
+        thread = threading.Thread(target=worker.serve, args=(self,), name=name)
+        self._threads_started += 1
+        thread.start()
+        self._threads = [*(other for other in self._threads if other.is_alive()), thread]
+        return thread
 
 
 def _status_of(error: ServiceError | ClientDisconnect) -> CallStatus:
@@ -265,8 +528,15 @@ def _status_of(error: ServiceError | ClientDisconnect) -> CallStatus:
     return CallStatus.REJECTED if error.status == HTTPStatus.SERVICE_UNAVAILABLE else CallStatus.OTHER
 
 
-def _ignore(response: object, error: object) -> None:
-    """Do nothing: the client of a job that is refused gets the exception."""
+def _end(jobs: Iterable[Job[Any]]) -> None:
+    """End jobs by their results; on the event loop."""
+    for job in jobs:
+        if job.status is None:
+            continue
+        try:
+            job.end(job.status, job.response, job.error)
+        except Exception:  # the other jobs have to end as well
+            _logger.exception("the result of a request could not be delivered")
 
 
 def _resolve(future: asyncio.Future[Payload], response: Payload | None, error: BaseException | None) -> None:

@@ -15,11 +15,10 @@ import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.config.limits import too_large
-from service.context import REQUEST_ID_HEADER, choose_request_id, mark_arrived
+from service.context import REQUEST_ID_HEADER, address_of, choose_request_id, mark_arrived
 from service.errors import ServiceError
 from service.http.paths import is_urgent
 from service.log_context import FIELDS
-from service.peer import address_of
 from service.server.connection_limit import Activity, Use
 from service.server.connection_policy import ConnectionPolicy
 from service.server.eager_task import start_task

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from time import perf_counter_ns, time_ns
 
 from engine import RunTrace
-from service.peer import Peer
-from service.scheduling.record import CallRecord
+from service.context import Peer
+from service.scheduling.job import CallRecord
 
 RECENT_TRACES = 100
 """Traced runs that are kept for `/traces`."""

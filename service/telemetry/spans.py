@@ -20,7 +20,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, get_current_
 
 from engine import LayerTrace, RunTrace
 from service.config.setting_file import SettingsError
-from service.scheduling.record import CallRecord, CallStatus
+from service.scheduling.job import CallRecord, CallStatus
 from service.telemetry.recent_runs import epoch_offset_ns
 from service.version import kuiper_version
 

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summ
 from prometheus_client.registry import Collector
 
 from service.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS
-from service.scheduling.record import CallRecord, CallStatus
+from service.scheduling.job import CallRecord, CallStatus
 from service.telemetry.model_statistics import ModelStatistics, read_statistics
 
 Identity = tuple[str, str]

@@ -8,7 +8,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
-from service.scheduling.record import CallObserver
+from service.scheduling.job import CallObserver
 from service.telemetry.metrics import Metrics, make_collectors
 from service.telemetry.recent_runs import RECENT_TRACES, RecentRuns
 from service.telemetry.request_log import RequestLog

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from service.codec import describe_trace
 from service.repository.traffic_schemas import ShadowRunView
-from service.scheduling.record import Timestamps
+from service.scheduling.job import Timestamps
 from service.schemas import Trace
 from service.telemetry.recent_runs import RecentRun
 from service.traffic.shadow_statistics import ShadowRun

@@ -10,8 +10,7 @@ from engine import Array, KuiperError, RunStoppedError, StopSignal, TraceLevel
 from service.codec import Decoded
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
-from service.repository.row_runs import run_rows
-from service.repository.rows import count_rows
+from service.repository.rows import count_rows, run_rows
 from service.scheduling.job import Job, RunOutcome
 from service.traffic.output_difference import OutputDifference, compare_outputs, count_other_labels
 from service.traffic.shadow_statistics import Divergence, ShadowOutcome, ShadowRun

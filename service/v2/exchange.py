@@ -10,12 +10,10 @@ from engine import RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.codec.response import EncodedResponse
 from service.config.limits import Limits
-from service.context import context_of
+from service.context import Peer, context_of
 from service.decoding import NeedsDecoderError
-from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import SurfaceName
+from service.scheduling.job import Job, RunOutcome, SurfaceName
 from service.v2.batching import is_batch_open
 from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
 from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding

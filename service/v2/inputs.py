@@ -9,7 +9,7 @@ import numpy as np
 from engine import PNNX_COMPUTE, Array, Port
 from service.codec.binding import bind, check_duplicates
 from service.codec.decoded import Decoded, Picture
-from service.codec.images import bind_images, decode_base64
+from service.codec.formats.image import bind_images, decode_base64
 from service.codec.json_tensor import parse_data
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.peer import address_of
+from service.context import address_of
 
 
 @pytest.mark.parametrize(

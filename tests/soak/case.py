@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from engine.dtypes import Array
-from service.scheduling.record import CallStatus
+from service.scheduling.job import CallStatus
 from service.v2.datatypes import DTYPES
 from tests.soak.wire import SoakReply, SoakRequest
 

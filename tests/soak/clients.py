@@ -11,7 +11,7 @@ import orjson
 import tritonclient.http.aio as triton
 from tritonclient.utils import InferenceServerException
 
-from service.scheduling.record import CallStatus
+from service.scheduling.job import CallStatus
 from tests.soak.case import LoadCase
 from tests.soak.load import Load
 from tests.soak.models import VECTOR_BATCHES

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.scheduling.record import CallStatus
+from service.scheduling.job import CallStatus
 from tests.soak.case import Identity, LoadCase, ending_of
 from tests.soak.wire import SoakReply
 

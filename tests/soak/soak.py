@@ -10,7 +10,7 @@ from time import monotonic
 import numpy as np
 import orjson
 
-from service.scheduling.record import CallStatus
+from service.scheduling.job import CallStatus
 from tests.service.server.process import ServerProcess
 from tests.soak.case import LoadCase
 from tests.soak.cases import make_cases, make_guest_cases, make_hurried_cases, make_visits

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from weakref import WeakMethod
 
 from engine.compiler.emit.target import host_target
-from engine.compiler.memory.block_pool import BlockPool
+from engine.compiler.memory.arena import BlockPool
 from engine.compiler.memory.region import RegionError
 from engine.compiler.program.checker import Checker
 from engine.compiler.program.dynamic_program import DynamicProgram, MisfitError

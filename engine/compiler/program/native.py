@@ -69,7 +69,7 @@ class NativeExecutor:
         return self._layers.run(inputs, options) if options.waits else self._run_fallback(inputs, options)
 
     def _run_program(self, program: Program, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
-        if not program.takes(inputs):
+        if program.guards and not program.takes(inputs):
             return self._layers.run(inputs, options)
         level = options.level
         if options.capture or level >= TraceLevel.STATISTICS:

@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.compiler.emit.packed_files import packed_files
 from engine.compiler.emit.target import host_target
-from engine.compiler.memory.block_pool import BlockPool
+from engine.compiler.memory.arena import BlockPool
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program.assembler import assembling, compile_plan
 from engine.compiler.program.background import compile_in_background

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from service.codec.decoded import Decoded
 from service.codec.format import BINARY_SCHEMA, Example, Format, JsonSchema, RequestBody, Sample
-from service.codec.formats.image import IMAGE_FORMAT, image_text
-from service.codec.images import bind_images
+from service.codec.formats.image import IMAGE_FORMAT, bind_images, image_text
 from service.codec.multipart import Part, invalid, parse_multipart
 from service.codec.options import OPTIONS_SCHEMA, option_names, parse_options
 from service.codec.text import decode_text

@@ -18,7 +18,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector as Source
 
-from service.scheduling.record import CallObserver
+from service.scheduling.job import CallObserver
 from service.telemetry.metrics.collector import Collector, Snapshot
 from service.telemetry.metrics.mirror import Mirror
 from service.telemetry.metrics.triton import triton_families

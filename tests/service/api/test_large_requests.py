@@ -21,7 +21,7 @@ from service.config.limits import Limits
 from service.config.settings import Settings
 from service.decoding import DECODERS, decoder
 from service.images.preparation import LARGE_PIXELS
-from service.scheduling import execution
+from service.scheduling import worker
 from service.scheduling.job import Job
 from tests.service.api.responses import bright, check_error, labels
 from tests.service.codec.payloads import encoded, npy, npz
@@ -44,13 +44,13 @@ def settings(models: Path) -> Settings:
 def apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count the requests that continue where there is a decoder."""
     found: list[int] = []
-    go_on = execution.go_on_with_decoder
+    go_on = worker.go_on_with_decoder
 
     def count(job: Job[Any]) -> None:
         found.append(1)
         go_on(job)
 
-    monkeypatch.setattr(execution, "go_on_with_decoder", count)
+    monkeypatch.setattr(worker, "go_on_with_decoder", count)
     return found
 
 

@@ -3,8 +3,7 @@ import pytest
 from service.codec import decode
 from service.codec.decoded import Decoded
 from service.codec.format import BINARY_SCHEMA, Format, JsonSchema, RequestBody
-from service.codec.formats import FORMATS, find_format, media_types, register_format, sniff
-from service.codec.media_type import parse_media_type
+from service.codec.formats import FORMATS, find_format, media_types, parse_media_type, register_format, sniff
 from service.config.limits import Limits
 from tests.service.codec.payloads import LIMITS, RAW, VECTOR, refused
 

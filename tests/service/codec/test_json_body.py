@@ -7,7 +7,7 @@ import pytest
 
 from engine import TraceLevel
 from service.codec import decode
-from service.codec.images import decode_base64
+from service.codec.formats.image import decode_base64
 from service.config.model_config import ModelConfig
 from tests.cases import check_each
 from tests.service.codec.payloads import (
@@ -314,7 +314,7 @@ def test_base64_in_pieces_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) 
 
     def check(case: tuple[int, str]) -> None:
         piece, text = case
-        monkeypatch.setattr("service.codec.images._PIECE", piece)
+        monkeypatch.setattr("service.codec.formats.image._PIECE", piece)
         assert decode_base64(text, "x") == base64.b64decode(text)
 
     check_each(product([1, 2, 3, 4, 5, 7, 100], texts), check)
@@ -335,7 +335,7 @@ def test_invalid_base64_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def check(case: tuple[int, str]) -> None:
         piece, text = case
-        monkeypatch.setattr("service.codec.images._PIECE", piece)
+        monkeypatch.setattr("service.codec.formats.image._PIECE", piece)
         refused(lambda: decode_base64(text, "x"), 400, "invalid_base64")
 
     check_each(product([1, 2, 3, 4, 5, 7, 8, 100], texts), check)

@@ -1,6 +1,6 @@
 import pytest
 
-from service.codec.media_type import parse_media_type
+from service.codec.formats import parse_media_type
 
 
 def test_parameters() -> None:

@@ -5,16 +5,15 @@ from starlette.types import Message
 
 from service.context import RequestContext
 from service.errors import ServiceError
-from service.http import body_budget
-from service.http.body import BodyChannel
-from service.http.body_budget import BodyBudget, Reservation
+from service.http import body as module
+from service.http.body import BodyBudget, BodyChannel, Reservation
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
 def no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_budget, "STEP", 0)
+    monkeypatch.setattr(module, "STEP", 0)
 
 
 class Channel:
@@ -46,7 +45,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     known = Clock()
-    monkeypatch.setattr(body_budget, "monotonic", known)
+    monkeypatch.setattr(module, "monotonic", known)
     return known
 
 
@@ -205,7 +204,7 @@ async def test_who_sends_a_body_is_known_by_the_time_it_is_read() -> None:
 
 
 async def test_a_step_is_reserved_once_a_body_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_budget, "STEP", 10)
+    monkeypatch.setattr(module, "STEP", 10)
     budget = BodyBudget(100)
     assert (await arriving(budget, 1 << 40, 0)).held == 0
     assert (await arriving(budget, 1 << 40, 1)).held == 11
@@ -214,7 +213,7 @@ async def test_a_step_is_reserved_once_a_body_arrives(monkeypatch: pytest.Monkey
 
 
 async def test_body_without_room_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_budget, "STEP", 10)
+    monkeypatch.setattr(module, "STEP", 10)
     budget = BodyBudget(25)
     holder = Reservation(budget, 20)
     holder.expect(20)

@@ -5,8 +5,7 @@ from starlette.types import Message
 
 from service.errors import ServiceError
 from service.http import body as module
-from service.http.body import BodyChannel
-from service.http.body_budget import BodyBudget, Reservation
+from service.http.body import BodyBudget, BodyChannel, Reservation
 
 pytestmark = pytest.mark.anyio
 

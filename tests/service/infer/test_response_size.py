@@ -16,8 +16,7 @@ from service.errors import ServiceError
 from service.infer.exchange import InferExchange, PlannedSize, array_bytes, planned_size
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.job import RunOutcome
-from service.scheduling.record import Timestamps
+from service.scheduling.job import RunOutcome, Timestamps
 from service.v2.compression import GZIP, IDENTITY
 from service.v2.exchange import V2Exchange
 from tests.service.models import DIGIT_CONFIG, add_model

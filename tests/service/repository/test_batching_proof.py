@@ -280,7 +280,7 @@ def test_configuration_decides_whether_anything_is_proved(tmp_path: Path) -> Non
 def test_refusal_leaves_the_model_unbatched(tmp_path: Path) -> None:
     graph = make_graph(tmp_path, ROWS.format(line="nn.Softmax soft 1 1 0 1 dim=0"))
     batching = plan_batching(graph, ModelConfig(), 4, LIMITS)
-    assert not batching.is_on
+    assert batching.max_batch_size == 1
     assert "depends on what else" in str(batching.refusal)
 
 

@@ -10,7 +10,7 @@ import pytest
 from engine import Array, RuntimeGraph, StopSignal, TraceLevel
 from engine.quantization.sidecar import write_sidecar
 from service.repository.loaded_model import LoadedModel
-from service.repository.row_runs import run_rows
+from service.repository.rows import run_rows
 from service.repository.version_loader import LoadOptions, load_version
 from tests.differential.rounding import always_rounding
 from tests.golden.digits import ROWS, pictures, probabilities

@@ -10,7 +10,7 @@ import pytest
 from engine import Array, LayerError, RunResult, RunStoppedError, RunTrace, StopSignal, TraceLevel
 from service.repository.loaded_model import LoadedModel
 from service.repository.row_pieces import RowPieces, cut_rows
-from service.repository.row_runs import run_rows
+from service.repository.rows import run_rows
 from service.repository.version_loader import LoadOptions, load_version
 from service.repository.warm_up_shapes import input_specs
 from tests.cases import check_each
@@ -156,7 +156,7 @@ def test_what_has_no_row_for_each_is_captured_at_once(
 ) -> None:
     add_model(tmp_path, "m", SHARED, config="[batching]\nmax_batch_size = 8\n")
     model = load_version("m", tmp_path / "m", LoadOptions(backend="native", max_batch_size=8))
-    assert model.batching.is_on
+    assert model.batching.max_batch_size > 1
     sizes = sizes_of(model, monkeypatch)
     rows = np.arange(63, dtype=np.float32).reshape(21, 3)
     result = run(model, rows, TraceLevel.OFF, capture=(name,))

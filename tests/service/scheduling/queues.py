@@ -38,7 +38,7 @@ async def decoded(scheduler: Scheduler, model: LoadedModel) -> None:
     """Return when a call waits for others to be run with."""
 
     def has_one() -> bool:
-        queue = scheduler._pool._queues.get(model)
+        queue = scheduler._queues.get(model)
         return queue is not None and queue._batcher.length == 1
 
     await until(lambda: has_one() and not scheduler.running())

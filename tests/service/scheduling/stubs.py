@@ -25,8 +25,7 @@ from service.config.model_config import ModelConfig
 from service.config.settings import Settings
 from service.repository.batching import Batching
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import CallRecord, SurfaceName
+from service.scheduling.job import CallRecord, Job, RunOutcome, SurfaceName
 from service.scheduling.scheduler import Scheduler
 from service.tasks.raw import Raw
 from service.tasks.task import TaskModel
@@ -225,7 +224,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def jobs_of(scheduler: Scheduler) -> list[Job[Any]]:
     """Return the jobs that wait or run."""
-    queues = list(scheduler._pool._queues.values())
+    queues = list(scheduler._queues.values())
     running = [job for queue in queues for work in (*queue.work, *queue.replaced) for job in work.jobs]
     return running + [
         job for queue in queues for job in (*queue._undecoded, *queue._batcher, *queue.decoding)

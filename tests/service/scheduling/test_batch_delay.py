@@ -84,7 +84,7 @@ async def test_call_that_waits_for_others_counts_in_the_queue(start: Start, grap
     await decoded(scheduler, model)
     assert (scheduler.waiting(), scheduler.running()) == (1, 0)
     with pytest.raises(ServiceError):
-        scheduler._pool._queues[model].room(0)
+        scheduler._queues[model].room(0)
     second = Client(scheduler).ask(call_of(model, rows(1), timeout=0.01))
     leaving.left.set()
     for each in (task, second):

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from engine import RunResult
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling.record import CallStatus
+from service.scheduling.job import CallStatus
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked, queue
 from tests.service.scheduling.stubs import (

@@ -11,7 +11,7 @@ from engine import StopSignal
 from service.codec import Decoded
 from service.errors import ServiceError, shutting_down
 from service.scheduling import scheduler as scheduler_module
-from service.scheduling.record import CallStatus
+from service.scheduling.job import CallStatus
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
     SOON,
@@ -139,7 +139,7 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
     await graph.has_begun()
     late = Client(scheduler).ask(call_of(model, rows(), decode=decode))
     await until(lambda: scheduler.waiting() == 1)
-    (waiting,) = scheduler._pool._queues[model]._undecoded
+    (waiting,) = scheduler._queues[model]._undecoded
     waiting.deadline = 0.0  # its time is up, and only the worker knows
     graph.open.set()
     await first
@@ -264,7 +264,7 @@ async def test_refused_call_keeps_no_retired_model_alive(start: Start, graph: St
     scheduler.retire(retired)
     with pytest.raises(ServiceError, match="the queue is full"):
         scheduler.submit(call_of(retired, rows(1)), lambda *_: None)
-    assert retired not in scheduler._pool._queues
+    assert retired not in scheduler._queues
     graph.open.set()
     assert await running == [2]
 

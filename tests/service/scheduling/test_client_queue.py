@@ -132,7 +132,7 @@ async def test_a_flood_leaves_room_for_others(start: Start, graph: StubGraph, re
 
 def decoded(scheduler: Scheduler) -> Iterable[object]:
     """Yield the calls that wait for their batch."""
-    for queue in scheduler._pool._queues.values():
+    for queue in scheduler._queues.values():
         yield from queue._batcher
 
 

@@ -11,11 +11,10 @@ from engine import TraceLevel
 from service.codec import Decoded, Options
 from service.decoding import DecodingStoppedError, large_body_decoder
 from service.errors import ServiceError
-from service.scheduling import worker
-from service.scheduling.execution import LARGE_ROWS
-from service.scheduling.job import RunOutcome
-from service.scheduling.record import CallStatus
-from service.scheduling.worker import DECODERS_AT_ONCE
+from service.scheduling import scheduler as scheduler_module
+from service.scheduling.job import CallStatus, RunOutcome
+from service.scheduling.scheduler import DECODERS_AT_ONCE
+from service.scheduling.worker import LARGE_ROWS
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
     SOON,
@@ -209,7 +208,7 @@ async def test_a_call_on_its_way_to_a_decoder_is_refused_with_all_others(
     scheduler, model, large = start(), model_of(graph), Large()
     kept: list[Any] = []
     with monkeypatch.context() as patch:  # the event loop is busy with something else meanwhile
-        patch.setattr(scheduler._pool, "_call_loop", lambda *call: kept.append(call))
+        patch.setattr(scheduler, "_call_loop", lambda *call: kept.append(call))
         task = Client(scheduler).ask(call_of(model, rows(1), decode=large.decode))
         await until(lambda: bool(large.tries) and not scheduler.busy_workers())
     scheduler.refuse_all(ServiceError(503, "shutting_down", "the server is shutting down"))
@@ -230,7 +229,7 @@ async def test_the_queue_of_a_retired_model_lives_until_its_bodies_are_decoded(
     scheduler.retire(model)
     large.ends.set()
     assert await task == [2]
-    await until(lambda: scheduler._pool._queues == {})
+    await until(lambda: scheduler._queues == {})
 
 
 async def test_errors_of_a_body_end_its_own_call(start: Start, graph: StubGraph) -> None:
@@ -249,7 +248,7 @@ async def test_errors_of_a_body_end_its_own_call(start: Start, graph: StubGraph)
 async def test_a_stuck_decoder_thread_replaces_no_worker(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(scheduler_module, "GRACE_SECONDS", 0.0)
     scheduler, model, stuck = start(), model_of(graph), Large()
     late = Client(scheduler).ask(call_of(model, rows(1), decode=stuck.decode))
     await stuck.has_begun()

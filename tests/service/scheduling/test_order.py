@@ -1,6 +1,5 @@
 """Who is next: by priority and arrival within a model, by time had of the workers among models."""
 
-import asyncio
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,14 @@ from hypothesis import strategies as st
 from service.scheduling.batch import Batcher
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
-from service.scheduling.queue import LONGEST_RETRY_AFTER, FairShare, ModelQueue, ServiceRate, VirtualClock
+from service.scheduling.queue import LONGEST_RETRY_AFTER, ModelQueue, ServiceRate, Work
 from service.scheduling.trace_setting import TraceSetting
 from tests.service.scheduling.stubs import StubGraph, call_of, model_of, rows
 
 MODEL = model_of(StubGraph())
 
 
-async def schedule(priorities: list[int]) -> list[Job[Any]]:
+def schedule(priorities: list[int]) -> list[Job[Any]]:
     jobs = [call_of(MODEL, rows(1)) for _ in priorities]
     for job, priority in zip(jobs, priorities, strict=True):
         job.admit(1.0, priority)
@@ -29,7 +28,7 @@ async def schedule(priorities: list[int]) -> list[Job[Any]]:
 @given(st.lists(st.integers(1, 4), max_size=30), st.randoms(use_true_random=False), st.data())
 @settings(max_examples=100, deadline=None)
 def test_batches_are_ordered_by_priority_and_arrival(priorities: list[int], order: Any, data: Any) -> None:
-    calls = asyncio.run(schedule(priorities))
+    calls = schedule(priorities)
     queue = Batcher(SchedulingPolicy(max_batch_size=1))
     shuffled = list(calls)
     order.shuffle(shuffled)
@@ -47,55 +46,70 @@ def test_batches_are_ordered_by_priority_and_arrival(priorities: list[int], orde
     assert queue.length == 0
 
 
+class Workers:
+    """One worker, or several, whose time queues share: a clock of work in place of threads."""
+
+    def __init__(self, queues: int) -> None:
+        self.queues = [ModelQueue(MODEL, SchedulingPolicy(), TraceSetting(0)) for _ in range(queues)]
+        self.virtual_time = 0.0
+
+    def want(self, queue: ModelQueue) -> None:
+        (job,) = schedule([1])
+        queue.push(job, 0.0, self.virtual_time)
+
+    def begin(self, queue: ModelQueue) -> Work:
+        self.virtual_time = max(self.virtual_time, queue.tag)
+        return queue.take(0.0)
+
+    def serve(self, queue: ModelQueue, seconds: float) -> None:
+        """Run a job of a model that wants the next one by the time it ends."""
+        work = self.begin(queue)
+        self.want(queue)
+        queue.finish(work, seconds)
+
+
 @given(
     st.lists(st.floats(0.001, 1), min_size=2, max_size=5),
     st.integers(20, 200),
     st.floats(0.5, 2),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_models_that_always_want_more_get_equal_time(costs: list[float], turns: int, noise: float) -> None:
     """On one worker the times of any two differ by no more than their dearest turns."""
-    clock = VirtualClock()
-    shares = [FairShare(clock) for _ in costs]
+    workers = Workers(len(costs))
+    for queue in workers.queues:
+        workers.want(queue)
     had = [0.0] * len(costs)
-    dearest = [0.0] * len(costs)
     for turn in range(turns):
-        index = min(range(len(costs)), key=lambda each: shares[each].tag)
+        index = min(range(len(costs)), key=lambda each: workers.queues[each].tag)
         seconds = costs[index] * (noise if turn % 2 else 1)
-        shares[index].end(shares[index].begin(), seconds)
+        workers.serve(workers.queues[index], seconds)
         had[index] += seconds
-        dearest[index] = max(dearest[index], seconds)
     bound = 2 * sum(max(cost, cost * noise) for cost in costs)
     assert max(had) - min(had) <= bound
 
 
 def test_model_that_wanted_nothing_has_saved_nothing() -> None:
-    clock = VirtualClock()
-    busy, idle = FairShare(clock), FairShare(clock)
+    workers = Workers(2)
+    busy, idle = workers.queues
+    workers.want(busy)
     for _ in range(100):
-        busy.end(busy.begin(), 1.0)
-    idle.join()
+        workers.serve(busy, 1.0)
+    workers.want(idle)
     assert idle.tag == pytest.approx(busy.tag, abs=1.0)
-    idle.end(idle.begin(), 5.0)
+    workers.serve(idle, 5.0)
     assert busy.tag < idle.tag
-
-
-def test_queue_that_was_empty_joins_where_the_others_are() -> None:
-    clock = VirtualClock()
-    queue = ModelQueue(MODEL, SchedulingPolicy(), clock, TraceSetting(0))
-    clock.now = 5.0
-    (scheduled,) = asyncio.run(schedule([1]))
-    queue.push(scheduled, 0.0)
-    assert queue.share.tag == 5.0
 
 
 def test_turn_in_progress_is_charged_beforehand() -> None:
     """So that several free workers do not all go to the same model."""
-    clock = VirtualClock()
-    first, second = FairShare(clock), FairShare(clock)
-    for share in (first, second):
-        share.end(share.begin(), 1.0)
-    first.begin()
+    workers = Workers(2)
+    first, second = workers.queues
+    for queue in workers.queues:
+        workers.want(queue)
+    for queue in workers.queues:
+        workers.serve(queue, 1.0)
+    workers.begin(first)
     assert second.tag < first.tag
 
 

@@ -16,10 +16,8 @@ from threadpoolctl import threadpool_info
 from engine import LayerError
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import CallStatus
+from service.scheduling.job import CallStatus, Job, RunOutcome
 from service.scheduling.scheduler import Scheduler
-from service.scheduling.worker import WorkerPool
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked
 from tests.service.scheduling.stubs import (
@@ -50,26 +48,21 @@ async def test_call_is_answered_by_a_worker(start: Start, graph: StubGraph, reco
     assert times == sorted(times)
 
 
-def states(*jobs: Job[Any]) -> list[str]:
-    return [job.state.value for job in jobs]
-
-
-async def test_a_job_is_received_queued_running_and_done_or_cancelled(start: Start, graph: StubGraph) -> None:
+async def test_a_job_waits_runs_and_is_over(start: Start, graph: StubGraph) -> None:
     scheduler, model = start(), model_of(graph)
     first = await blocked(scheduler, graph, model)
     job, other = call_of(model, rows(1)), call_of(model, rows(2))
-    assert states(job) == ["received"]
     for each in (job, other):
         scheduler.submit(each, lambda *_: None)
-    assert states(job, other) == ["queued", "queued"]
+    assert (scheduler.running(), scheduler.waiting()) == (1, 2)
     scheduler.cancel(other, "the client left", ClientDisconnect())
+    assert (scheduler.waiting(), other.is_over, job.is_over) == (1, True, False)
     graph.open.let()
     await first
     await graph.has_begun()
-    assert states(job, other) == ["running", "cancelled"]
+    assert (scheduler.running(), scheduler.waiting(), job.is_over) == (1, 0, False)
     graph.open.set()
     await until(lambda: job.is_over)
-    assert states(job) == ["done"]
 
 
 async def test_codec_sees_the_context_of_the_request(start: Start, graph: StubGraph) -> None:
@@ -152,15 +145,15 @@ async def test_model_that_does_not_run_is_the_backends_fault(
 async def test_worker_is_free_before_its_response_is_known(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scheduler, deliver = start(queue_size=0), WorkerPool._deliver
+    scheduler, deliver = start(queue_size=0), Scheduler.deliver
     running: list[int] = []
 
-    def watch(pool: WorkerPool, jobs: Sequence[Job[Any]]) -> None:
+    def watch(self: Scheduler, jobs: Sequence[Job[Any]]) -> None:
         running.append(scheduler.running())
-        deliver(pool, jobs)
+        deliver(self, jobs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(WorkerPool, "_deliver", watch)
+        patch.setattr(Scheduler, "deliver", watch)
         await scheduler.run(call_of(model_of(graph), rows(1)), stay)
     assert running == [0]
 
@@ -338,12 +331,12 @@ async def test_retired_model_is_forgotten_when_its_last_call_is_over(start: Star
     graph.open.set()
     assert await asyncio.gather(*tasks, straggler) == [[2], [4], [6]]
     await settled(scheduler)
-    assert scheduler._pool._queues == {}
+    assert scheduler._queues == {}
     scheduler.check_room(model)
-    assert scheduler._pool._queues == {}, "the call may not come after all"
+    assert scheduler._queues == {}, "the call may not come after all"
     assert await scheduler.run(call_of(model, rows(4)), stay) == [8]
     await settled(scheduler)
-    assert scheduler._pool._queues == {}
+    assert scheduler._queues == {}
 
 
 def test_response_for_a_loop_that_is_closed_is_dropped() -> None:

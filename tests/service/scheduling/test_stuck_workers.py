@@ -10,7 +10,7 @@ from service.codec import Decoded
 from service.decoding import large_body_decoder
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling import worker
+from service.scheduling import scheduler as scheduler_module
 from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(scheduler_module, "GRACE_SECONDS", 0.0)
 
 
 class Stuck:

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from engine import Array, Port
-from service.codec.images import bind_images
+from service.codec.formats.image import bind_images
 from service.config.image_config import ImageConfig
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig, ModelConfigError

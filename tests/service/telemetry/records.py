@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine import LayerTrace, OperandTrace, RunTrace
-from service.scheduling.record import CallRecord, CallStatus, SurfaceName, Timestamps
+from service.scheduling.job import CallRecord, CallStatus, SurfaceName, Timestamps
 
 MS = 1_000_000
 """Nanoseconds of a millisecond."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import RunTrace
-from service.scheduling.record import CallRecord, Timestamps
+from service.scheduling.job import CallRecord, Timestamps
 from service.telemetry.chrome_trace import chrome_trace
 from service.telemetry.recent_runs import RecentRun, RecentRuns
 from tests.service.telemetry.records import MS, TIMESTAMPS, make_layer, make_record, make_trace, shifted

@@ -12,7 +12,7 @@ from engine import Compilation, Precision
 from service.config.model_config import ModelConfig
 from service.context import RequestContext
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.record import CallRecord, CallStatus
+from service.scheduling.job import CallRecord, CallStatus
 from service.scheduling.scheduler import Scheduler
 from service.telemetry import metrics
 from service.telemetry.metrics import (

@@ -1,6 +1,6 @@
 import time
 
-from service.scheduling.record import CallRecord, CallStatus
+from service.scheduling.job import CallRecord, CallStatus
 from service.telemetry.recent_runs import RecentRuns
 from tests.service.telemetry.records import MS, make_record, make_trace, shifted
 

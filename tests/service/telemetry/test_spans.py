@@ -16,7 +16,7 @@ from engine import RunTrace
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.http.paths import POLLED_PATHS
-from service.scheduling.record import CallRecord, CallStatus
+from service.scheduling.job import CallRecord, CallStatus
 from service.telemetry.spans import MAX_LAYER_SPANS, OpenTelemetrySpans, make_spans
 from service.telemetry.telemetry import make_telemetry
 from tests.service.telemetry.records import TIMESTAMPS, make_layer, make_record, make_trace

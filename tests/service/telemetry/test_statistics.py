@@ -4,7 +4,7 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 
 from service.histogram import REQUEST_SECONDS
-from service.scheduling.record import CallRecord, CallStatus, Timestamps
+from service.scheduling.job import CallRecord, CallStatus, Timestamps
 from service.telemetry.model_statistics import Duration, ModelStatistics
 from service.telemetry.statistics import MAX_BATCH_SIZES, InferenceStatistics
 from tests.service.telemetry.records import MS, START, TIMESTAMPS, make_record, make_trace

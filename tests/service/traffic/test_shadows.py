@@ -14,8 +14,7 @@ from service.codec import Decoded, Options
 from service.config.settings import Settings
 from service.repository.model_entry import ModelEntry
 from service.repository.repository import load_repository
-from service.scheduling.job import Job, RunOutcome
-from service.scheduling.record import SurfaceName, Timestamps
+from service.scheduling.job import Job, RunOutcome, SurfaceName, Timestamps
 from service.scheduling.scheduler import Scheduler
 from service.traffic import shadow_job, shadows
 from service.traffic.model_traffic import ModelTraffic

@@ -13,8 +13,7 @@ from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.job import RunOutcome
-from service.scheduling.record import Timestamps
+from service.scheduling.job import RunOutcome, Timestamps
 from service.v2 import exchange as exchange_module
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY

@@ -22,8 +22,7 @@ from service.decoding import DECODERS, NeedsDecoderError, leaving_large_bodies
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.job import RunOutcome
-from service.scheduling.record import Timestamps
+from service.scheduling.job import RunOutcome, Timestamps
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
 from service.v2.exchange import RAW, V2Exchange, _mentions

@@ -6,8 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
-from engine.compiler.memory.arena import ArenaPool
-from engine.compiler.memory.block_pool import BlockPool, release_idle_memory
+from engine.compiler.memory.arena import ArenaPool, BlockPool, release_idle_memory
 
 
 def test_a_block_goes_from_run_to_run() -> None:

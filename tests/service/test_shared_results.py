@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from service.scheduling.shared_results import MANY, SharedResults
+from service.fairness import MANY, SharedResults
 from tests.service.scheduling.stubs import SOON
 
 pytestmark = pytest.mark.anyio

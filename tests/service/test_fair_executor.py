@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from service.errors import ServiceError
-from service.scheduling.fair_executor import FairExecutor
+from service.fairness import FairExecutor
 from tests.service.scheduling.stubs import SOON
 
 pytestmark = pytest.mark.anyio

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from service.scheduling import error_throttle
-from service.scheduling.error_throttle import BURST, MAX_SECONDS, RATE, ErrorThrottle
+from service import fairness
+from service.fairness import BURST, MAX_SECONDS, RATE, ErrorThrottle
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +43,7 @@ async def test_no_delay_is_long(slept: list[float]) -> None:
 
 
 async def test_the_number_of_delayed_responses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(error_throttle, "MAX_WAITING", 5)
+    monkeypatch.setattr(fairness, "MAX_WAITING", 5)
     throttle = ErrorThrottle()
     tasks = [asyncio.create_task(throttle.wait("a")) for _ in range(BURST + 20)]
     await asyncio.sleep(0)
