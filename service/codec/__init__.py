@@ -33,7 +33,7 @@ Complex numbers are pairs `[re, im]` both ways.
 from service.codec.decoded import Decoded, Picture
 from service.codec.format import Example, Format, RequestBody, ResponseFormat, Sample
 from service.codec.formats import FORMATS, JSON_TYPE, NPZ_TYPE, register_format
-from service.codec.options import Options, parse_options
+from service.codec.options import Options, check_names, parse_options
 from service.codec.payload import decode, encode, negotiate
 from service.codec.response import (
     Timing,
@@ -57,6 +57,7 @@ __all__ = [
     "Sample",
     "Timing",
     "build_response",
+    "check_names",
     "decode",
     "describe_predictions",
     "describe_trace",

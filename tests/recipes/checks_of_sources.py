@@ -152,7 +152,9 @@ def test_a_file_that_is_no_program_is_told(tmp_path: Path, caplog: pytest.LogCap
         export(tmp_path / "net.pt2", tmp_path / "net")
     with ZipFile(tmp_path / "net.pt2", "w") as archive:
         archive.writestr("other", b"")
-    with pytest.raises(ExportError, match="is not a program of .*file in archive is not in a subdirectory: other"):
+    with pytest.raises(
+        ExportError, match="is not a program of .*file in archive is not in a subdirectory: other"
+    ):
         export(tmp_path / "net.pt2", tmp_path / "net")
     assert not caplog.records  # of which PyTorch logs a traceback
 
