@@ -21,6 +21,9 @@ from engine.quantization.sidecar import SCALES
 from engine.quantization.tensor_scale import TensorScale
 from engine.spec import TensorSpec, tensor_spec
 
+_SHOWN = 10
+"""Layers that a message lists."""
+
 METHODS = ("mse", "minmax", "percentile")
 """Calibration methods; the first is the default."""
 DEFAULT_PERCENTILE = 99.99
@@ -62,7 +65,10 @@ class Calibrator:
         found = find_candidates(graph.execution_order, floats)
         unknown = set(kept) - {candidate.operator.name for candidate in found}
         if unknown:
-            raise InputError(f"--keep: {', '.join(map(repr, sorted(unknown)))}: no layer that can be in int8")
+            names = ", ".join(map(repr, sorted(unknown)))
+            known = [candidate.operator.name for candidate in found]
+            shown = f"{', '.join(known[:_SHOWN])}{' …' if known[_SHOWN:] else ''}" if known else "none"
+            raise InputError(f"--keep: {names}: no layer that can be in int8; those are {shown}")
         self.candidates = [candidate for candidate in found if candidate.operator.name not in kept]
         if not self.candidates:
             expected = "convolutions or linear layers with constant weights"

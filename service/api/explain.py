@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
 from engine import InputError, LayerError, RunStoppedError, StopSignal
-from service.codec import FORMATS, JSON_TYPE, Decoded, decode, describe_predictions, negotiate
+from service.codec import FORMATS, JSON_TYPE, Decoded, check_names, decode, describe_predictions, negotiate
 from service.config.limits import Limits
 from service.context import context_of
 from service.description.openapi import VERSION_DESCRIPTION, error_responses
@@ -31,6 +31,7 @@ _BODY = {
 }
 _ERRORS = error_responses(400, 404, 406, 408, 413, 415, 422, 500, 503, 504)
 _LEFT = "the client left"
+_PARAMETERS = ("version", "target", "place", "method", "grid", "maps", "layer")
 _DECIMALS = 6
 """Those of a heatmap's elements."""
 
@@ -79,6 +80,7 @@ async def explain_prediction(
 
     The body is one input. With `Accept: image/png` the response is the picture with the heatmap laid over it.
     """
+    check_names(request.query_params, _PARAMETERS)
     question = Question(method, target, place, grid, maps, layer)
     content_type = request.headers.get("content-type")
 

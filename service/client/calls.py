@@ -27,6 +27,7 @@ from service.client.responses import (
 
 T = TypeVar("T")
 
+_INFER = "/infer"
 _NPZ = "application/x-npz"
 _JSON = "application/json"
 _CAPTURED = "captured/"
@@ -197,7 +198,7 @@ def explain_call(
     """Return the call for why a prediction is what it is."""
     if options.get("model") is None:
         raise TypeError("model: is missing; expected the name of the model that is to explain itself")
-    chosen = {"target": target, "place": place or None, "method": method}
+    chosen = {"target": target, "place": place or None, "method": method, "version": options.get("version")}
     query = {name: str(value) for name, value in chosen.items() if value is not None}
     path = f"/models/{_quoted(options.get('model'))}:explain"
 
@@ -285,17 +286,17 @@ def _infer(
     query: Mapping[str, str | int],
     read: Callable[[Response], T],
     accept: str = _NPZ,
-    path: str = "/infer",
+    path: str = _INFER,
 ) -> Call[T]:
     check_options(options)
-    chosen = {name: options.get(name) for name in ("model", "version")}
+    chosen = {name: options.get(name) for name in ("model", "version")} if path == _INFER else {}
     asked = {**query, **{name: str(value) for name, value in chosen.items() if value is not None}}
     media_type, content = (None, None) if isinstance(inputs, Pictures) else _encoded(inputs)
     headers = {"accept": accept} | ({} if media_type is None else {"content-type": media_type})
     pictures = inputs.files if isinstance(inputs, Pictures) else ()
 
     def prepare(remaining: float | None) -> Parts:
-        timeout = {} if remaining is None else {"timeout": f"{max(remaining, 1e-6):.6f}"}
+        timeout = {} if remaining is None or path != _INFER else {"timeout": f"{max(remaining, 1e-6):.6f}"}
         return Parts({**asked, **timeout}, headers, content, pictures)
 
     return Call("POST", path, prepare, read)

@@ -1,5 +1,6 @@
 """Between a call and httpx, for clients of both kinds: options, requests, responses and errors."""
 
+import re
 import ssl
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,6 +18,7 @@ CONNECT_SECONDS = 5.0
 _SILENT_SECONDS = 120.0
 """How long a server may be silent where a call has no deadline; longer than servers let a request take by default."""
 _RETRIED = (429, 503)
+_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
 _NEARLY = 0.05
 """Seconds before a deadline at which a time-out is taken for the deadline's."""
 
@@ -110,7 +112,8 @@ def wait_after_failure(error: httpx.RequestError, attempts: Attempts) -> float:
     remaining = attempts.remaining
     if isinstance(error, httpx.TimeoutException) and remaining is not None and remaining <= _NEARLY:
         raise late() from error
-    raise ConnectionFailedError(f"no response: {error or type(error).__name__}") from error
+    reason = _NUMBER.sub("", str(error)) or type(error).__name__
+    raise ConnectionFailedError(f"no response: {reason}") from error
 
 
 def wait_after_response(response: Received, attempts: Attempts) -> float | None:

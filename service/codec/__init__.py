@@ -33,7 +33,7 @@ Complex numbers are pairs `[re, im]` both ways.
 from service.codec.decoded import Decoded, Picture
 from service.codec.format import Example, Format, RequestBody, ResponseFormat, Sample
 from service.codec.formats import FORMATS, JSON_TYPE, NPZ_TYPE, decode, encode, negotiate, register_format
-from service.codec.options import Options, parse_options
+from service.codec.options import Options, check_names, parse_options
 from service.codec.response import (
     Timing,
     build_response,
@@ -56,6 +56,7 @@ __all__ = [
     "Sample",
     "Timing",
     "build_response",
+    "check_names",
     "decode",
     "describe_predictions",
     "describe_trace",

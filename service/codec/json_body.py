@@ -23,7 +23,7 @@ from service.codec.binding import bind, check_duplicates, find_port, fit
 from service.codec.decoded import Decoded
 from service.codec.dtype_name import find_dtype
 from service.codec.formats.image import bind_images, decode_base64
-from service.codec.json_document import parse_document
+from service.codec.json_document import parse_document, syntax_problem
 from service.codec.json_tensor import invalid, parse_data, parse_shape
 from service.codec.options import parse_options
 from service.codec.text import decode_text
@@ -119,7 +119,9 @@ def parse_json(body: bytes, charset: str | None, limits: Limits) -> dict[str, An
             '; write "NaN", "Infinity" and "-Infinity" as strings' if _has_bare_name(body, error.pos) else ""
         )
         details = {"line": error.lineno, "column": error.colno}
-        raise ServiceError(400, "invalid_json", f"the body is not JSON: {error}{hint}", details) from error
+        raise ServiceError(
+            400, "invalid_json", f"the body is not JSON: {syntax_problem(error)}{hint}", details
+        ) from error
     if not isinstance(document, dict):
         raise _invalid(f"the body is not a JSON object; expected one of {', '.join(_PAYLOADS)} in an object")
     return document

@@ -36,6 +36,13 @@ _OBJECT_BYTES = 24
 """Bytes of memory for each byte of text that the parser's objects may take."""
 
 
+def syntax_problem(error: orjson.JSONDecodeError) -> str:
+    """Return what is wrong with a body that is not JSON, for a message."""
+    if "UTF-8" in str(error):  # such as a picture
+        return "it is not UTF-8; POST /infer accepts pictures and arrays as they are, with their Content-Type or none"
+    return str(error)
+
+
 def parse_document(text: Bytes, limits: Limits = _LIMITS, *, takes_bare_names: bool = False) -> Any:
     """Parse a JSON document.
 

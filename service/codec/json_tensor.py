@@ -17,6 +17,7 @@ from service.codec.conversion import convert, out_of_range, to_integers
 from service.codec.json_numbers import MAX_RANK, NAME, Numbers, flatten
 from service.config.limits import Limits
 from service.errors import ServiceError
+from service.images.url import URL_ADVICE, is_url
 
 _JSON_NAMES = {
     "str": "a string",
@@ -66,6 +67,8 @@ def parse_data(
     numbers = data if isinstance(data, Numbers) else flatten(data, limits.tensor_elements * 2)
     if numbers.problem is not None:
         raise invalid(place, *numbers.problem)
+    if "str" in numbers.kinds and is_url(_first(data)):
+        raise invalid(place, "data holds a URL", f"numbers; {URL_ADVICE}")
     nesting, chosen = numbers.nesting, _natural_dtype(numbers.kinds) if dtype is None else dtype
     if chosen.kind == "c" and numbers.kinds:
         if not nesting or nesting[-1] != 2:
@@ -73,6 +76,13 @@ def parse_data(
         nesting = nesting[:-1]
     limits.check_shape(nesting, place)
     return _values(numbers, chosen, place).reshape(_agreed(shape, nesting, place))
+
+
+def _first(data: Any) -> Any:
+    """Return the first element of nested lists."""
+    while isinstance(data, list) and data:
+        data = data[0]
+    return data
 
 
 def invalid(place: str, problem: str, expected: str) -> ServiceError:

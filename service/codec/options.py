@@ -76,11 +76,7 @@ def parse_options(
     if not values:
         return Options()
     own = parameters.model_fields
-    for name, value in values.items():
-        if name not in NAMES and name not in own:
-            known = option_names(parameters)
-            hint = f"; {URL_ADVICE}" if is_url(value) else did_you_mean(name, [*known, *others])
-            raise _invalid(name, "is unknown", f"one of {', '.join(known)}{hint}")
+    check_names(values, option_names(parameters), others)
     given = {name: value for name, value in values.items() if name in own}
     if "top_k" in values:
         top_k = _top_k(values["top_k"])
@@ -92,6 +88,18 @@ def parse_options(
         _boolean("outputs", values["outputs"]) if "outputs" in values else None,
         _task_values(given, parameters) if given else {},
     )
+
+
+def check_names(values: Mapping[str, Any], known: Collection[str], others: Collection[str] = ()) -> None:
+    """Check that parameters have known names.
+
+    Raises:
+        ServiceError: 422 `invalid_parameter`; names the nearest of the known ones and the others.
+    """
+    for name, value in values.items():
+        if name not in known:
+            hint = f"; {URL_ADVICE}" if is_url(value) else did_you_mean(name, [*known, *others])
+            raise _invalid(name, "is unknown", f"one of {', '.join(known)}{hint}")
 
 
 def option_names(parameters: type[TaskParameters]) -> list[str]:

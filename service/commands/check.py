@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from engine import Precision, files_at
+from engine import Precision
 from engine.check import CheckOptions, Report, check_model, describe_report
 from service.commands.failure import BAD, CommandError, CommandUsageError
-from service.commands.opening import Model, Shapes, Threads, find_model, parse_shape
+from service.commands.opening import Model, Shapes, Threads, model_files, parse_shape
 from service.commands.output import Json
 from service.telemetry.status_line import status_line
 
@@ -92,7 +92,7 @@ def run(
         raise CommandUsageError(f"--ratio {ratio}: expected decibels, as 30")
     shapes = [parse_shape(text) for text in shape or ()]
     logging.getLogger("engine").addHandler(logging.NullHandler())  # the report has the warnings
-    param, beside = files_at(find_model(model))
+    param, beside = model_files(model)
     options = CheckOptions(
         param,
         bin or beside,

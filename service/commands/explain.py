@@ -12,8 +12,8 @@ from rich.table import Table
 from service.client import ClientError, Explanation
 from service.commands.failure import CommandError
 from service.commands.inference import Inference, read_input
-from service.commands.opening import Model
-from service.commands.output import Json, console, print_json
+from service.commands.opening import Model, model_files
+from service.commands.output import Json, check_output, console, print_json
 from service.telemetry.status_line import show_status
 
 EXAMPLE = "kuiper explain models/digits models/digits/samples/3.png"
@@ -56,7 +56,11 @@ def run(
 
     The model runs on changed inputs: without one part of the picture after the other, or without one word.
     """
-    found = asyncio.run(_explain(Inference(model), file, target, place, method))
+    check_output(output)
+    inference = Inference(model)
+    if inference.name is not None:  # before seconds of compiling
+        model_files(model)
+    found = asyncio.run(_explain(inference, file, target, place, method))
     if output is not None:
         if found.overlay is None:
             raise CommandError(f"{output}: cannot be written: {file} is not a picture")

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from service.commands.failure import CommandError, CommandUsageError
+from service.commands.failure import CommandError, CommandUsageError, url_hint
 from service.commands.output import Json, print_json
 from service.export import PRESETS, ExportError, InputSpec, export, parse_input
 from service.export.conversion import SECONDS
@@ -112,7 +112,7 @@ def run(
         except WishError as error:
             raise CommandUsageError(str(error)) from error
         except ExportError as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(f"{error}{url_hint(source)}") from error
     if json:
         print_json(report.document())
         return

@@ -10,7 +10,7 @@ import typer
 from rich.tree import Tree
 
 from service.commands.opening import Model, open_model, shape_text
-from service.commands.output import Json, add_rows, console, print_json, table
+from service.commands.output import Json, add_rows, check_output, console, print_json, table
 from service.graph.drawing import draw_dot, draw_mermaid
 from service.graph.svg import draw_svg
 from service.graph.view import describe_graph
@@ -42,6 +42,7 @@ def run(
 
     Drawings are Graphviz's dot, Mermaid, or SVG.
     """
+    check_output(output)
     graph = open_model(model, backend="numpy")
     description = describe_graph(graph)
     if json:

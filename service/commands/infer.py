@@ -12,6 +12,7 @@ from service.commands.failure import BAD
 from service.commands.inference import Inference, Outcome, expand_files
 from service.commands.inference_output import write_csv, write_json, write_json_lines, write_table
 from service.commands.opening import Model
+from service.commands.output import check_output
 from service.telemetry.status_line import show_status
 
 EXAMPLE = "kuiper infer models/digits models/digits/samples"
@@ -54,6 +55,9 @@ def run(
     Predictions are those of `kuiper serve`, computed in this process. Folders are searched with their subfolders. An
     unreadable file does not stop the others.
     """
+    check_output(output)
+    if drawn is not None:
+        drawn.mkdir(parents=True, exist_ok=True)
     outcomes = asyncio.run(_infer(Inference(model, top_k, drawn), expand_files(files)))
     chosen = Form.JSON if json else form
     if output is None:

@@ -17,13 +17,11 @@ from service.app import create_app
 from service.client import AsyncClient, ClientError, InferResponse
 from service.client.inputs import Inputs
 from service.commands.failure import CommandError, error_text, url_hint
-from service.commands.opening import find_model
+from service.commands.opening import find_model, is_pipeline
 from service.config.fitting import fit_to_memory
 from service.config.image_formats import KNOWN_FORMATS
 from service.config.machine import this_machine
-from service.config.model_config import load_model_config
 from service.config.settings import Settings, load_settings
-from service.repository.model_loader import PIPELINE
 from service.telemetry.logging import configure_logging
 from service.telemetry.status_line import show_status
 
@@ -79,7 +77,7 @@ class Inference:
     Args:
         model: its folder, its `.param` file or its name.
         top_k: predictions for each item; None for as many as are configured.
-        drawn: folder that drawn pictures go to; None for none.
+        drawn: folder that drawn pictures go to, which exists; None for none.
 
     Attributes:
         name: its name, where its folder is served with others; None where it is the only one.
@@ -93,7 +91,7 @@ class Inference:
     def __init__(self, model: str, top_k: int | None = None, drawn: Path | None = None) -> None:
         path = find_model(model)
         self.name: str | None = None
-        if path.is_dir() and load_model_config(path).task == PIPELINE:
+        if is_pipeline(path):
             self.name = path.resolve().name
             path = path.resolve().parent  # its steps are models beside it
         elif path.is_dir() and len(names := list(model_folders(path))) > 1:
@@ -146,7 +144,6 @@ class Inference:
         if self._drawn is None or not isinstance(inputs, bytes):
             return None
         picture = await client.render(inputs, model=self.name)
-        self._drawn.mkdir(parents=True, exist_ok=True)
         target = _free(self._drawn / f"{file.stem}.png")
         target.write_bytes(picture)
         return target

@@ -13,10 +13,13 @@ from engine import PNNX_COMPUTE, Array, InputError, RuntimeGraph, TensorSpec, fi
 from engine.check import UNREADABLE, array_problem, choose_shapes, load_inputs, trial_inputs
 from service.codec.conversion import convert
 from service.commands.failure import CommandError, CommandUsageError, url_hint
+from service.config.model_config import load_model_config
 from service.config.settings import load_settings
 from service.config.store_url import folder_of
 from service.errors import did_you_mean
 from service.pictures import prepare_picture
+from service.repository.model_loader import PIPELINE
+from service.tasks.pipeline import PipelineConfig
 
 Model = Annotated[
     str,
@@ -70,9 +73,41 @@ def find_model(name: str) -> Path:
 
 
 def model_folder(name: str) -> Path:
-    """Return the folder of a model, or a folder of models; the arguments and errors are those of `find_model`."""
+    """Return the folder of a model, or a folder of models; the arguments and errors are those of `model_files`."""
     path = find_model(name)
+    _refuse_pipeline(path, name)
     return path if path.is_dir() else path.parent
+
+
+def model_files(name: str) -> tuple[Path, Path]:
+    """Return the `.param` and the `.bin` of a model; of its versions, the highest.
+
+    Raises:
+        CommandError: there is no such model, or it is a pipeline, which has no graph of its own.
+        InputError: its folder does not hold the files of one model.
+    """
+    path = find_model(name)
+    try:
+        return files_at(path)
+    except InputError:
+        _refuse_pipeline(path, name)
+        raise
+
+
+def is_pipeline(path: Path) -> bool:
+    """Return whether a folder holds a pipeline, whose steps are models beside it.
+
+    Raises:
+        ModelConfigError: its `model.toml` cannot be read.
+    """
+    return path.is_dir() and load_model_config(path).task == PIPELINE
+
+
+def _refuse_pipeline(path: Path, name: str) -> None:
+    if is_pipeline(path):
+        steps = load_model_config(path).task_table(PipelineConfig).steps
+        models = ", ".join(step.model for step in steps)
+        raise CommandError(f"{name}: is a pipeline; name the model of one of its steps: {models}")
 
 
 def open_model(name: str, threads: int = 1, backend: str | None = None) -> RuntimeGraph:
@@ -82,7 +117,7 @@ def open_model(name: str, threads: int = 1, backend: str | None = None) -> Runti
         CommandError: there is no such model.
         KuiperError: it cannot be read or built.
     """
-    param, binary = files_at(find_model(name))
+    param, binary = model_files(name)
     graph = RuntimeGraph(param, binary, threads=threads, backend=backend)
     graph.build()
     return graph

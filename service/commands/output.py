@@ -1,5 +1,6 @@
 """How commands print: tables and colours for people, JSON for programs."""
 
+import errno
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -46,6 +47,25 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     return str(value)
+
+
+def check_output(path: Path | None) -> None:
+    """Check that a file can be written, before a run whose result it is to hold; None for no file.
+
+    Raises:
+        OSError: it is a folder, its folder does not exist, or it may not be written.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        problem = errno.EISDIR
+    elif not path.parent.is_dir():
+        problem = errno.ENOENT
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        problem = errno.EACCES
+    else:
+        return
+    raise OSError(problem, os.strerror(problem), str(path))
 
 
 def table(*columns: str, title: str | None = None, numbers: Sequence[str] = ()) -> Table:

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from engine import files_at
 from engine.calibration import DEFAULT_PERCENTILE, METHODS, QuantizeOptions, quantize_model
 from service.commands.failure import CommandError
-from service.commands.opening import Model, Threads, find_model
+from service.commands.opening import Model, Threads, model_files
 from service.commands.output import Json
 from service.pictures import PictureExamples
 from service.telemetry.status_line import status_line
@@ -85,7 +84,7 @@ def run(
     The exit code is 0 where the scales were written, 1 where they could not be.
     """
     logging.getLogger("engine").addHandler(logging.NullHandler())  # the report has the warnings
-    param, binary = files_at(find_model(model))
+    param, binary = model_files(model)
     options = QuantizeOptions(
         param,
         binary,

@@ -22,7 +22,7 @@ from service.commands.opening import (
     shape_text,
     short_names,
 )
-from service.commands.output import Json, bar, console, print_json, table
+from service.commands.output import Json, bar, check_output, console, print_json, table
 from service.telemetry.chrome_trace import draw_layers
 from service.telemetry.status_line import status_line
 
@@ -62,6 +62,7 @@ def run(
 
     Layers fused into another one have no time of their own. A comparison pairs layers by name.
     """
+    check_output(chrome)
     if follow:
         graph = open_model(model, threads, "numpy")
         follow_run(graph, run_inputs(graph, file, shape), console())

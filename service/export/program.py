@@ -5,8 +5,10 @@ for them, and not where operators of a program do (`aten.sym_size`): dynamic dim
 example. So operators that make or take sizes are replaced by the functions of PyTorch that people write.
 """
 
+import logging
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,13 @@ from engine import pnnx_name
 from service.export.errors import ExportError
 from service.export.extra import need
 from service.export.input_spec import DTYPES, InputSpec, usual_size
+from service.export.source import check_archive
 from service.export.torch_graph import said_by
 from service.export.torch_source import ModuleSource
 
 _GUARDS = "_guards_fn"
 """Checks of the inputs, which a program has for its caller."""
+_WRITER = "torch.export.save writes one"
 
 
 def open_program(path: Path) -> ModuleSource:
@@ -30,20 +34,40 @@ def open_program(path: Path) -> ModuleSource:
     Raises:
         ExportError: the file cannot be read, or is no program, or takes something else than tensors.
     """
-    if not path.is_file():
-        raise ExportError(f"there is no file {path}")
+    check_archive(path, "a program of torch.export", f"; {_WRITER}")
     torch = need("torch")
+    logged: list[str] = []
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _log_kept(logged):
             warnings.simplefilter("ignore")  # of PyTorch's parts about one another
             program = torch.export.load(path)
             module, traced = _flat(program.module()), _traceable(_flat(program.module()))
     except Exception as error:  # of zipfile, of pickle, of torch, each their own
-        raise ExportError(
-            f"{path.name} is not a program of torch.export: {said_by(error)}; torch.export.save writes one"
-        ) from error
+        reason = next(iter(logged), said_by(error))  # the log has the first error, the last refers to the log
+        raise ExportError(f"{path.name} is not a program of torch.export: {reason}; {_WRITER}") from error
     title = f"{path.name}, torch.export"
     return ModuleSource(title, module, _with_one_row(module, list(_specs(program, title))), traced)
+
+
+@contextmanager
+def _log_kept(logged: list[str]) -> Iterator[None]:
+    """Keep what PyTorch logs of a file that it cannot read, which is a traceback, from the terminal.
+
+    Args:
+        logged: gets the errors, each as a line.
+    """
+
+    def keep(record: logging.LogRecord) -> bool:
+        if record.exc_info and record.exc_info[1]:
+            logged.append(said_by(record.exc_info[1]))
+        return False
+
+    logger = logging.getLogger("torch.export")
+    logger.addFilter(keep)
+    try:
+        yield
+    finally:
+        logger.removeFilter(keep)
 
 
 def _flat(module: Any) -> Any:

@@ -1,5 +1,6 @@
 """What a model is exported from."""
 
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -49,6 +50,23 @@ class Known:
     tokenizer: Path | None = None
     max_length: int | None = None
     notes: Sequence[str] = ()
+
+
+def check_archive(path: Path, expected: str, advice: str) -> None:
+    """Check that a file is a zip archive, as those of PyTorch are; PyTorch itself says much of others, and late.
+
+    Args:
+        path: the file.
+        expected: what it is to be, as "a TorchScript file".
+        advice: what to do where it is not, as the end of the sentence.
+
+    Raises:
+        ExportError: there is no such file, or it is something else.
+    """
+    if not path.is_file():
+        raise ExportError(f"there is no file {path}")
+    if not zipfile.is_zipfile(path):
+        raise ExportError(f"{path.name} is not {expected}: not a zip archive, or only part of one{advice}")
 
 
 class Source(ABC):

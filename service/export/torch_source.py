@@ -11,7 +11,7 @@ from engine import Array
 from service.export.errors import ExportError
 from service.export.extra import need
 from service.export.input_spec import InputSpec
-from service.export.source import Known, Result, Source, named_specs
+from service.export.source import Known, Result, Source, check_archive, named_specs
 from service.export.torch_graph import (
     input_names,
     lines_of,
@@ -202,8 +202,12 @@ def _plain_transformers() -> Iterator[None]:
 
 def _load(path: Path) -> tuple[Any, Mapping[str, Any]]:
     """Return a module, and the table of Ultralytics in its file; an empty one where there is none."""
-    if not path.is_file():
-        raise ExportError(f"there is no file {path}")
+    weights = (
+        ". A file of weights alone (a state_dict) does not say what to compute: write a function that builds the "
+        "module and loads them, and give its name as file.py:function or package.module:function; for one of "
+        f"Ultralytics, yolo export model={path.name} format=torchscript writes a file that does"
+    )
+    check_archive(path, "a TorchScript file", weights)
     torch = need("torch")
     extra = {CONFIG: ""}
     try:
@@ -211,12 +215,7 @@ def _load(path: Path) -> tuple[Any, Mapping[str, Any]]:
             warnings.simplefilter("ignore")  # about the successor of TorchScript
             module = torch.jit.load(str(path), map_location="cpu", _extra_files=extra)
     except (RuntimeError, ValueError, OSError) as error:
-        raise ExportError(
-            f"{path.name} is not a TorchScript file: {said_by(error)}. A file of weights alone (a state_dict) does not "
-            "say what to compute: write a function that builds the module and loads them, and give its name as "
-            f"file.py:function or package.module:function; for one of Ultralytics, yolo export model={path.name} "
-            "format=torchscript writes a file that does"
-        ) from error
+        raise ExportError(f"{path.name} is not a TorchScript file: {said_by(error)}{weights}") from error
     return module.eval().float(), read_config(extra[CONFIG])
 
 

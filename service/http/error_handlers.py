@@ -2,6 +2,7 @@
 
 import json
 from http import HTTPStatus
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -93,11 +94,33 @@ def _http_error(request: Request, error: HTTPException) -> ServiceError:
         if path.strip("/").lower() in _OTHER_PROBES:
             message += "; the probes are GET /livez and GET /readyz"
         else:
-            message += did_you_mean(path, (getattr(route, "path", "") for route in request.app.routes))
+            message += did_you_mean(path[:200], _known_paths(request, path[:200]))
     elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         details["allowed"] = allowed = sorted(headers.get("Allow", "").split(", "))
         code, message = "method_not_allowed", f"{request.method} is not allowed on {path}; use {allowed[0]}"
+        if ":" in path:  # an action of a model, of which POST has several
+            message += did_you_mean(path[:200], _known_paths(request, path[:200], request.method))
     return ServiceError(error.status_code, code, message, details, headers)
+
+
+def _known_paths(request: Request, path: str, method: str | None = None) -> list[str]:
+    """Return the server's paths, those of a method or all, with the names that a path has in them."""
+    routes = request.app.routes
+    if method is not None:
+        routes = [route for route in routes if method in (getattr(route, "methods", None) or ())]
+    return [_filled(getattr(route, "path", ""), path.split("/")) for route in routes]
+
+
+def _filled(template: str, given: list[str]) -> str:
+    """Return a path with the name that follows the same part in another one: `/v1/models/{name}:predict`."""
+    parts = []
+    for before, part in pairwise(["", *template.split("/")]):
+        if "{" in part and before in given[:-1]:
+            name = given[given.index(before) + 1].partition(":")[0]
+            parts.append(name + part[part.index("}") + 1 :])
+        else:
+            parts.append(part)
+    return "/".join(parts)
 
 
 def _invalid_parameter(error: RequestValidationError) -> ServiceError:

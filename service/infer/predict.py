@@ -24,8 +24,9 @@ from service.codec.json_text import dump_pieces
 from service.codec.response import EncodedResponse
 from service.config.limits import Limits, too_large
 from service.context import Peer, context_of
-from service.errors import ServiceError
+from service.errors import ServiceError, shown
 from service.images.geometry import ImageGeometry
+from service.images.url import URL_ADVICE, is_url
 from service.infer.exchange import array_bytes, geometries
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, RunOutcome, SurfaceName
@@ -135,7 +136,7 @@ class PredictExchange:
         if isinstance(instances, Numbers):
             return {"inputs": [{"data": instances}]}
         if not isinstance(instances, list) or not instances:
-            raise _no_rows("instances")
+            raise _no_rows("instances", instances)
         pictures = self._pictures(instances)
         if pictures is not None:
             return pictures
@@ -155,7 +156,7 @@ class PredictExchange:
         if isinstance(inputs, dict) and len(inputs) == 1 and _IMAGE not in inputs:
             ((name, column),) = inputs.items()
         if column == []:
-            raise _no_rows("inputs")
+            raise _no_rows("inputs", column)
         cells = column if isinstance(column, list) else [column]
         pictures = self._pictures(cells if name is None else [{name: cell} for cell in cells])
         if pictures is not None:
@@ -202,8 +203,11 @@ class PredictExchange:
         return dict(zip(names, outputs, strict=True))
 
 
-def _no_rows(key: str) -> ServiceError:
-    return ServiceError(400, "invalid_json", f"{key} is not a list of rows; expected one at least")
+def _no_rows(key: str, value: Any) -> ServiceError:
+    hint = f"; {URL_ADVICE}" if is_url(value) else ""
+    return ServiceError(
+        400, "invalid_json", f"{key} is {shown(value)}; expected a list of one row or more{hint}"
+    )
 
 
 def _is_picture(value: Any) -> bool:
@@ -217,7 +221,13 @@ def _column(values: list[Any], name: str, limits: Limits) -> list[Any]:
         ServiceError: 400 where they are no arrays; 413 `too_many_values`: each row is then parsed by itself.
     """
     rows, count = [], 0
-    for value in values:
+    for place, value in enumerate(values):
+        if isinstance(value, str):
+            hint = f"; {URL_ADVICE}" if is_url(value) else ""
+            expected = f'expected numbers, or a picture as {{"b64": …}}{hint}'
+            raise ServiceError(
+                400, "invalid_tensor", f"instances[{place}].{name[:80]} is a string; {expected}"
+            )
         if not isinstance(value, Numbers):
             rows.append(value)
             continue

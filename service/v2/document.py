@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from service.codec.json_document import parse_document
+from service.codec.json_document import parse_document, syntax_problem
 from service.config.limits import Limits
 from service.errors import ServiceError, shown
 
@@ -29,7 +29,9 @@ def parse_object(
         document = parse_document(_joined(data), limits, takes_bare_names=True)
     except orjson.JSONDecodeError as error:
         details = {"line": error.lineno, "column": error.colno}
-        raise ServiceError(400, "invalid_json", f"{what} is not JSON: {error}", details) from error
+        raise ServiceError(
+            400, "invalid_json", f"{what} is not JSON: {syntax_problem(error)}", details
+        ) from error
     if not isinstance(document, dict):
         raise invalid(f"{what} is not a JSON object")
     return document

@@ -87,7 +87,9 @@ def parse_request(document: Document) -> InferRequest:
     parameters = request_parameters(document)
     inputs = member(document, "inputs", list, "")
     if inputs is None:
-        raise bad_request("the request has no inputs")
+        raise bad_request(
+            f"the request has no inputs; expected a list of them, and found {shown(list(document))}"
+        )
     outputs = member(document, "outputs", list, "") or []
     for entries, unit in ((inputs, "inputs"), (outputs, "outputs")):
         if len(entries) > MAX_TENSORS:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -145,10 +146,17 @@ def test_fixed_sizes_of_a_program_stay(nets: Path, tmp_path: Path) -> None:
         export(tmp_path / "net.pt2", tmp_path / "other", inputs=["?,3,8,12"])
 
 
-def test_a_file_that_is_no_program_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_program_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "net.pt2").write_bytes(b"PK nothing")
     with pytest.raises(ExportError, match="net.pt2 is not a program of torch.export: .*torch.export.save"):
         export(tmp_path / "net.pt2", tmp_path / "net")
+    with ZipFile(tmp_path / "net.pt2", "w") as archive:
+        archive.writestr("other", b"")
+    with pytest.raises(
+        ExportError, match="is not a program of .*file in archive is not in a subdirectory: other"
+    ):
+        export(tmp_path / "net.pt2", tmp_path / "net")
+    assert not caplog.records  # of which PyTorch logs a traceback
 
 
 def test_types_that_are_not_given(tmp_path: Path) -> None:

@@ -22,13 +22,14 @@ def typed(content: bytes, kind: str) -> dict[str, Any]:
     return {"content": content, "headers": {"Content-Type": kind}}
 
 
+NUMBERS = {"inputs": [{"name": "0", "shape": [1, 1, 1, 10], "datatype": "FP32", "data": URL}]}
 DIGIT, VECTOR = "POST /infer?model=digit", "POST /infer?model=vector"
 MISTAKES: list[tuple[str, dict[str, Any], int, str, str]] = [
     ("GET /health", {}, 404, "not_found", PROBES),
     ("GET /healthz", {}, 404, "not_found", PROBES),
     ("GET /model", {}, 404, "not_found", "; did you mean '/models'?"),
     ("GET /metric", {}, 404, "not_found", "; did you mean '/metrics'?"),
-    ("GET /v2/models/digit/redy", {}, 404, "not_found", "; did you mean '/v2/models/{name}/ready'?"),
+    ("GET /v2/models/digit/redy", {}, 404, "not_found", "; did you mean '/v2/models/digit/ready'?"),
     (
         "POST /predict",
         {"content": PNG},
@@ -144,6 +145,54 @@ MISTAKES: list[tuple[str, dict[str, Any], int, str, str]] = [
         422,
         "no_such_prediction",
         "; did you mean 'p5'?",
+    ),
+    (
+        "POST /models/digit:explain?metod=words",
+        {"content": PNG},
+        422,
+        "invalid_parameter",
+        "; did you mean 'method'?",
+    ),
+    ("POST /models/digit:explan", {}, 405, "method_not_allowed", "; did you mean '/models/digit:explain'?"),
+    ("POST /models/digit:predict", {}, 405, "method_not_allowed", "did you mean '/v1/models/digit:predict'?"),
+    ("GET /v1/models/digit", {}, 404, "not_found", "; did you mean '/v2/models/digit'?"),
+    *(
+        (f"POST /v1/models/digit:{verb}", {"json": body}, 400, code, message)
+        for verb in ("predict", "explain")
+        for body, code, message in (
+            (
+                {"instances": [URL]},
+                "invalid_tensor",
+                "data holds a URL; expected numbers; URLs are not fetched",
+            ),
+            (
+                {"instances": URL},
+                "invalid_json",
+                f"instances is '{URL}'; expected a list of one row or more; URLs",
+            ),
+            ({"instances": []}, "invalid_json", "instances is []; expected a list of one row or more"),
+            ({"instances": [{"b64": URL}]}, "invalid_base64", f"images[0] {NOT_FETCHED}"),
+            (
+                {"instances": [{"image": URL}]},
+                "invalid_tensor",
+                'or a picture as {"b64": …}; URLs are not fetched',
+            ),
+            (
+                {"instances": [{"image": "iVBO"}]},
+                "invalid_tensor",
+                "instances[0].image is a string; expected numbers,",
+            ),
+        )
+    ),
+    ("POST /v1/models/digit:predict", {"content": PNG}, 400, "invalid_json", "POST /infer accepts pictures"),
+    ("POST /v2/models/digit/infer", {"content": PNG}, 400, "invalid_json", "POST /infer accepts pictures"),
+    ("POST /v2/models/digit/infer", {"json": {"input": []}}, 400, "invalid_request", "and found ['input']"),
+    (
+        "POST /v2/models/digit/infer",
+        {"json": NUMBERS},
+        400,
+        "invalid_tensor",
+        "data holds a URL",
     ),
     ("GET /traces/none", {}, 404, "trace_not_found", "GET /traces lists the stored ones"),
     (

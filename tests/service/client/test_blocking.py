@@ -224,7 +224,8 @@ def test_a_prediction_is_explained(client: Client, picture: Path) -> None:
     assert found.heatmap is not None
     assert found.heatmap.max() > 0
     assert Image.open(io.BytesIO(found.overlay or b"")).size == (10, 1)
-    assert client.explain(picture, model="digit", method="occlusion", place=1).target["label"] != "p7"
+    other = client.explain(picture, model="digit", method="occlusion", place=1, version=1, deadline=60)
+    assert other.target["label"] != "p7"
     with pytest.raises(TypeError, match="model: is missing"):
         client.explain(picture)
     with pytest.raises(InvalidInputError, match="takes no texts"):

@@ -70,7 +70,7 @@ def test_a_mistake_of_the_program_keeps_its_traceback(monkeypatch: pytest.Monkey
     def fail(*_: object) -> int:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("service.commands.check.find_model", fail)
+    monkeypatch.setattr("service.commands.check.model_files", fail)
     with pytest.raises(ZeroDivisionError):
         run_command(["check", "m"])
 

@@ -16,6 +16,10 @@ NOT_A_MODEL = "is not a model; expected its folder, its .param file or its name"
 NO_FILE = "no such file or directory"
 FETCHED = "; URLs are not fetched, download it first"
 KINDS = "expected files ending in .bmp, .jpeg, .jpg, .npy, .npz, .png, .tif, .webp"
+IN_A_ROW = "toml/row: is a pipeline; name the model of one of its steps: digit, vector"
+PIPELINE = """task = "pipeline"
+pipeline.steps = [{name = "find", model = "digit"}, {name = "read", model = "vector", tensors = {0 = "find/1"}}]
+"""
 MISTAKES = [
     # commands and options
     ("frobnicate", 2, "there is no command frobnicate; see kuiper --help"),
@@ -106,6 +110,17 @@ MISTAKES = [
         1,
         "model.toml: cannot be read: Invalid value (at line 1, column 8); expected TOML",
     ),
+    *((f"{command} toml/row", 1, IN_A_ROW) for command in ("graph", "trace", "bench", "check", "compile")),
+    ("quantize toml/row --data wrong.npz", 1, IN_A_ROW),
+    ("diff models/digit toml/row", 1, IN_A_ROW),
+    ("explain toml/row 5.png", 1, IN_A_ROW),
+    ("export 5.png", 1, "5.png is not a TorchScript file: not a zip archive, or only part of one. A file of"),
+    (
+        "export text.pt2",
+        1,
+        "text.pt2 is not a program of torch.export: not a zip archive, or only part of one;",
+    ),
+    ("export https://example.com/net.onnx", 1, f"there is no file https:/example.com/net.onnx{FETCHED}"),
     # files
     ("infer models/digit none.png", 1, f"none.png: there is no such file, or none in it; {KINDS}"),
     ("infer models/digit empty", 1, f"empty: there is no such file, or none in it; {KINDS}"),
@@ -134,6 +149,11 @@ MISTAKES = [
     ),
     ("trace models/digit wrong.npz", 1, "shape (3,) has 1 dimensions; expected 4, like 0: (1,1,1,10)f32"),
     ("graph models/digit --format svg --output none/x.svg", 1, f"none/x.svg: {NO_FILE}"),
+    ("infer models/digit 5.png --output none/x", 1, f"none/x: {NO_FILE}"),
+    ("infer models/digit 5.png --output empty", 1, "empty: is a directory"),
+    ("infer models/digit 5.png --drawn notes.txt", 1, "notes.txt: file exists"),
+    ("explain models/digit 5.png --output none/x.png", 1, f"none/x.png: {NO_FILE}"),
+    ("trace models/digit --chrome none/x.json", 1, f"none/x.json: {NO_FILE}"),
     ("check models/digit --layers none.npz", 1, f"none.npz: {NO_FILE}"),
     ("quantize models/digit --data none", 1, f"none: {NO_FILE}"),
     ("quantize models/digit --data empty", 1, "empty: holds no pictures; expected files ending in "),
@@ -178,6 +198,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("mistakes")
     for name, toml in (("key", "tsk = 1"), ("value", 'task = "clasification"'), ("syntax", "task = ")):
         (add_model(root / "toml", name, DIGIT) / "model.toml").write_text(f"{toml}\n")
+    (root / "toml/row").mkdir()
+    (root / "toml/row/model.toml").write_text(PIPELINE)
     add_model(root / "models", "digit", DIGIT, DIGIT_CONFIG)
     add_model(root / "models", "vector", VECTOR)
     for name in ("empty", "broken", "models/.digit.half"):
@@ -186,6 +208,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "broken/bad.bin").write_bytes(b"")
     (root / "5.png").write_bytes(bright(5))
     (root / "notes.txt").write_text("hello")
+    (root / "text.pt2").write_text("hello")
     (root / "notes.npz").write_bytes(b"\xffhello")
     (root / "key.toml").write_text("prot = 1\n")
     np.savez(root / "wrong.npz", foo=np.zeros(3, np.float32))
@@ -218,5 +241,6 @@ def test_a_mistake_is_one_line_and_an_exit_code(
     assert said.startswith("kuiper: ")
     assert said.count("\n") == 1
     assert not any(
-        word in said for word in ("Traceback", "Value error", "[Errno 2]", "pickle", ".digit.half")
+        word in said
+        for word in ("Traceback", "Value error", "[Errno", "PytorchStream", "pickle", ".digit.half")
     )

@@ -110,7 +110,7 @@ def test_layers_stay_in_float32_where_the_caller_says_so(
         "fc": Activation.STATIC,
     }
     assert main([str(param), "--data", str(data), "--keep", "three"]) == 1
-    assert "--keep: 'three': no layer that can be in int8" in capsys.readouterr().err
+    assert "--keep: 'three': no layer that can be in int8; those are " in capsys.readouterr().err
 
 
 def test_the_most_harmful_layers_stay_in_float32_until_the_outputs_are_good_enough(
