@@ -74,7 +74,11 @@ class Float32:
     """Arithmetic of float32; the number of a filter is its bias, which sums start with."""
 
     per_word = 1
-    per_filter = 1
+
+    @property
+    def per_filter(self) -> int:
+        """A bias."""
+        return 1
 
     def weight(self, e: Emitter, base: IRValue, offset: int) -> IRValue:
         """Load a vector of weights."""

@@ -11,7 +11,7 @@ from engine.compiler.emit.int8 import WORD_CHANNELS, splat
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
-from engine.quantization.int4 import GROUP, int4_weights
+from engine.quantization.int4 import GROUP, int4_scales, int4_weights
 
 INT4_CHANNELS = 8
 """Channels of a word of weights, the first in its lowest 4 bits."""
@@ -48,7 +48,7 @@ class Int4(Float32):
         numbers = aligned_zeros((self.per_filter, count))
         if bias is not None:
             numbers[0, : len(weight)] = bias
-        numbers[1:, : len(weight)] = int4_weights(weight)[1].T
+        numbers[1:, : len(weight)] = int4_scales(weight).T
         return numbers
 
     def unpack(
