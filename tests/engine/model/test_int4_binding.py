@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from engine import Precision, RuntimeGraph
+from engine.compiler.contraction.int4 import Int4
 from engine.compiler.emit import packed_files
 from engine.dtypes import Array
 from engine.quantization.int4 import rounded_to_int4
@@ -125,3 +126,39 @@ def test_rounded_weights_are_cached_on_disk(tmp_path: Path, monkeypatch: pytest.
         np.testing.assert_array_equal(weight, rounded_to_int4(given["even.weight"]))
     packed_files.packed_files.cache_clear()
     assert results[0].tobytes() == results[1].tobytes()
+
+
+@pytest.mark.plants_a_mistake
+def test_a_wrong_kernel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two weights of 4 bits in each other's place make a difference that verification sees; numpy computes then."""
+    elements = Int4.elements
+
+    def swapped(self: Int4, weight: Array) -> Array:
+        wrong = weight.copy()
+        wrong[1, :2] = weight[1, 1::-1]
+        return elements(self, wrong)
+
+    monkeypatch.setattr(Int4, "elements", swapped)
+    given = weights()
+    graph = opened(tmp_path, given, "native")
+    x = np.random.default_rng(1).standard_normal((2, 64)).astype(np.float32)
+    (output,) = graph(x)
+    (refusal,) = graph.verification.refused
+    assert refusal.operator == "even"
+    np.testing.assert_allclose(output, expected(x, given, "even", "plain"), rtol=1e-4, atol=1e-3)
+
+
+def test_results_of_a_row_do_not_depend_on_the_batch(tmp_path: Path) -> None:
+    """One row, a few and many are computed by different kernels."""
+    graph = RuntimeGraph(
+        write_model(tmp_path, TEXT.replace("(2,64)", "(?,64)"), weights()),
+        precision="int4",
+        backend="native",
+    )
+    graph.build()
+    x = np.random.default_rng(1).standard_normal((100, 64)).astype(np.float32)
+    rows = [graph(x[:count])[0] for count in (1, 2, 100)]
+    for row in rows:
+        np.testing.assert_allclose(row[0], rows[0][0], rtol=1e-5)
+    np.testing.assert_allclose(rows[2], expected(x, weights(), "even", "plain"), rtol=1e-4, atol=1e-3)
+    assert not graph.verification.refused
