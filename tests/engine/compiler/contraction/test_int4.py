@@ -112,8 +112,8 @@ def test_packed_weights_hold_all_integers(filters: int, groups: int, lanes: int,
     """Each word of a block has the eight channels of a filter, the first lowest; absent filters are 0."""
     vectors = data.draw(st.integers(1, 4))
     channels, width = groups * GROUP, vectors * lanes
-    integers = np.random.default_rng(filters).integers(-7, 8, (filters, channels))
-    integers[:, ::GROUP] = 7  # so that each group uses its scale
+    integers = np.random.default_rng(filters).integers(-8, 8, (filters, channels))
+    integers[:, ::GROUP] = -8  # which the largest weight of a group becomes
     scales = np.exp2(np.random.default_rng(groups).integers(-20, 20, (filters, groups))).astype(np.float32)
     weight = integers.astype(np.float32) * scales.repeat(GROUP, axis=1)
     kernel = replace(
@@ -145,18 +145,26 @@ finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
 def test_rounding_is_to_the_nearest_and_idempotent(values: list[float]) -> None:
     weight = np.array([values], np.float32)
     integers, scales = int4_weights(weight)
-    assert np.abs(integers).max() <= 7
+    assert integers.min() >= -8
+    assert integers.max() <= 7
     rounded = rounded_to_int4(weight)
+    np.testing.assert_array_equal(rounded, integers * scales)
+    np.testing.assert_array_equal(rounded_to_int4(rounded), rounded)
     again, scales_again = int4_weights(rounded)
-    np.testing.assert_array_equal(again, integers)
-    np.testing.assert_array_equal(scales_again, scales)
-    np.testing.assert_array_equal(rounded, integers * scales.astype(np.float64))  # exact in float32
-    distance = np.abs(rounded.astype(np.float64) - weight)
-    assert (distance <= scales.astype(np.float64) * 0.5000001).all()
+    np.testing.assert_array_equal(again * scales_again, rounded)
+    step, exact = np.abs(scales.astype(np.float64)), weight.astype(np.float64)
+    distance = np.abs(rounded - exact) / step
+    assert (
+        distance <= np.where(exact / scales > 7, 1.0, 0.5) + 1e-6
+    ).all()  # 8 steps are beyond the integers
 
 
-def test_scales_are_at_most_a_step_of_bfloat16_too_large() -> None:
-    weight = numbers(50, 4 * GROUP)
-    _, scales = int4_weights(weight)
-    least = np.abs(weight.reshape(50, 4, GROUP)).max(axis=2) / 7
-    assert ((scales >= least * (1 - 1e-7)) & (scales <= least * (1 + 2.0**-7))).all()
+def test_weights_are_those_of_ggml() -> None:
+    """A group by hand: the largest magnitude becomes -8, and the others are counted in its eighths."""
+    weight = np.zeros((2, GROUP), np.float32)
+    weight[0, :6] = 4, 2, -4, 0.26, -0.24, 0.75
+    weight[1, :3] = -16, 15, 3
+    integers, scales = int4_weights(weight)
+    np.testing.assert_array_equal(scales, np.float32([[-0.5], [2]]))
+    np.testing.assert_array_equal(integers[0, :6], [-8, -4, 7, -1, 0, -2])
+    np.testing.assert_array_equal(integers[1, :3], [-8, 7, 2])
