@@ -10,6 +10,7 @@ from pathlib import Path
 from engine.dtypes import Array
 from engine.errors import BuildError
 from engine.pnnx.archive import EntryCache
+from engine.quantization.int4 import rounded_to_int4
 from engine.quantization.weights import QuantizedWeights, quantize_weights
 from engine.run.executor import Executor, ExecutorOptions
 from engine.run.numpy_executor import NumpyExecutor
@@ -114,6 +115,15 @@ def weight_quantizer(backend: Backend) -> Callable[[Array], QuantizedWeights]:
     from engine.compiler.emit.quantized_files import quantized_files  # noqa: PLC0415  # as above
 
     return quantized_files().quantize
+
+
+def weight_rounder(backend: Backend) -> Callable[[Array], Array]:
+    """Return the function that rounds weights to four bits; for NATIVE, its results are mapped and cached on disk."""
+    if backend is Backend.NUMPY:
+        return rounded_to_int4
+    from engine.compiler.emit.quantized_files import quantized_files  # noqa: PLC0415  # as above
+
+    return quantized_files().rounded_to_int4
 
 
 def multiplies_bytes(backend: Backend) -> bool:

@@ -70,8 +70,8 @@ class RuntimeGraph:
         programs_kept: maximum compiled programs in the cache (LRU), at least 1; one per combination of shapes.
         verify: when a compiled program is compared with the reference implementation; one that differs is not used.
         max_build_seconds: maximum seconds of building, and of planning and compiling for one combination of shapes.
-        precision: precision of matrix products in compiled kernels; the reference implementation computes in float32 or
-            int8.
+        precision: precision of matrix products in compiled kernels; the reference implementation computes in float32,
+            int8 or int4.
         quantization: quantization of the precision `int8`; by default the file beside the model.
         tolerance: for `auto`, the loss that speed may cost, 0 to 1: the largest of |y - y32| / |y32| over outputs.
 
@@ -270,14 +270,16 @@ class RuntimeGraph:
     def precisions(self) -> Mapping[str, Precision]:
         """In what each operator's products are computed, by its name, in execution order.
 
-        It is that of the program compiled last; for all that is not compiled, or is no product, F32, if not INT8.
+        It is that of the program compiled last; for all that is not compiled, or is no product, F32, if not INT8 or
+        INT4.
         """
         known = {} if self._executor is None else self._executor.precisions
+        layers = {operator.name: operator.layer for operator in self.execution_order}
         return {
-            operator.name: known.get(operator.name, Precision.F32)
-            if operator.layer is None or operator.layer.int8 is None
-            else Precision.INT8
-            for operator in self.execution_order
+            name: known.get(name, Precision.F32)
+            if layer is None or layer.precision is Precision.F32
+            else layer.precision
+            for name, layer in layers.items()
         }
 
     def plan(self, inputs: Sequence[TensorSpec]) -> Plan:

@@ -1,10 +1,11 @@
-"""Whether a graph computes in 8-bit integers, and by which quantization."""
+"""Whether a graph computes in integers or with weights of four bits, and by which quantization."""
 
 from dataclasses import replace
 from pathlib import Path
 
-from engine.backend import Backend, describe_processor, multiplies_bytes, weight_quantizer
+from engine.backend import Backend, describe_processor, multiplies_bytes, weight_quantizer, weight_rounder
 from engine.errors import BuildError
+from engine.model.int4_binding import round_weights
 from engine.model.int8_binding import apply_quantization
 from engine.model.quantized_binding import compute_in_integers
 from engine.model.topology import LinkedGraph
@@ -28,7 +29,8 @@ def choose_quantization(
 
     `INT8` uses the given one, or the file beside the model. `AUTO` does so if there is such a file, its measured error
     is within the accuracy budget, and the processor has instructions for products of bytes; but not where another
-    precision was faster when the file was made, on such a processor and as many threads.
+    precision was faster when the file was made, on such a processor and as many threads. `INT4` needs none: it rounds
+    weights.
 
     Args:
         given: the caller's quantization; None for the file beside the model.
@@ -48,6 +50,8 @@ def choose_quantization(
             options,
             apply_quantization(found, linked.order, linked.operands, weight_quantizer(backend)),
         )
+    elif options.precision is Precision.INT4:
+        choice = None, options, round_weights(linked.order, weight_rounder(backend))
     else:
         choice = _choose_measured(options, backend, files, linked)
     if choice[0] is None and backend is Backend.NATIVE:

@@ -18,6 +18,8 @@ class Precision(Enum):
     """bfloat16, to nearest even: float32 with 8 instead of 24 significant bits."""
     INT8 = "int8"
     """Eight-bit integers, with the scales of `kuiper quantize`; layers that it excludes are float32."""
+    INT4 = "int4"
+    """float32, with the weights of linear layers rounded to four bits by groups of 32 inputs."""
     AUTO = "auto"
     """The fastest whose measured loss stays under the model's tolerance: INT8 where the model was quantized, else BF16
     where it is faster, else F32."""

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 OpenShape = list[int | None]
-LayerPrecision = Literal["f32", "bf16", "int8"]
+LayerPrecision = Literal["f32", "bf16", "int8", "int4"]
 JsonNumber = float | Literal["NaN", "Infinity", "-Infinity"]
 """A number; JSON cannot express NaN and the infinities, so they are written as text."""
 

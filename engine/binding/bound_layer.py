@@ -20,7 +20,7 @@ from engine.binding.results import (
     declared_specs,
     kept_results,
 )
-from engine.dtypes import PNNX_COMPUTE
+from engine.dtypes import PNNX_COMPUTE, Array
 from engine.errors import (
     ArgumentError,
     KuiperError,
@@ -29,6 +29,7 @@ from engine.errors import (
     describe_problem,
 )
 from engine.expression import Expression
+from engine.precision import Precision
 from engine.quantization.layer import Int8Layer
 from engine.quantization.tensor_scale import TensorScale
 from engine.spec import (
@@ -57,6 +58,7 @@ class BoundLayer:
         warnings: assumptions about what the file does not declare.
         gives_list: whether all of its results are one output, a list.
         int8: its int8 computation; None for float32.
+        has_int4_weight: whether its weights are numbers of `engine.quantization.int4`.
         output_scales: for each output, the integers whose numbers it is rounded to, or None; empty where none is.
     """
 
@@ -103,6 +105,7 @@ class BoundLayer:
         if "results" in self._static:
             self._static["results"] = self._results
         self.int8: Int8Layer | None = None
+        self.has_int4_weight = False
         self.output_scales: tuple[TensorScale | None, ...] = ()
         self._takes_quantized = layer.takes_quantized or self.gathers
 
@@ -110,6 +113,18 @@ class BoundLayer:
         """Have the layer compute in integers, or round its outputs to quantized values; called at build."""
         self.int8 = int8
         self.output_scales = tuple(output_scales) if any(output_scales) else ()
+
+    def round_weight(self, weight: Array) -> None:
+        """Have the layer multiply by rounded weights of four bits; called at build."""
+        self._static = {**self._static, "weight": weight}
+        self.has_int4_weight = True
+
+    @property
+    def precision(self) -> Precision:
+        """What `forward` computes its products in: F32, INT8 or INT4."""
+        if self.int8 is not None:
+            return Precision.INT8
+        return Precision.INT4 if self.has_int4_weight else Precision.F32
 
     def substitute(self, layer: Layer, arguments: Mapping[str, Any]) -> "BoundLayer":
         """Return the operator bound to another layer, which takes its operands in their order.

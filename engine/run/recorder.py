@@ -68,7 +68,7 @@ class Recorder:
                     share=share,
                     multiply_adds=step.multiply_adds,
                     bytes_moved=record.bytes_moved,
-                    precision="f32" if step.layer.int8 is None else "int8",
+                    precision=step.layer.precision.value,
                 )
             )
             for given in record.outputs:

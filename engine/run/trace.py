@@ -98,8 +98,8 @@ class LayerTrace(NamedTuple):
             where it was done at build because no input changes it.
         fused: operators whose work the kernel of this one did too.
         fused_into: the operator whose kernel did this one's work, in no time of its own; None for all others.
-        precision: what the operands of its products were rounded to: `f32` (not at all), `bf16` or `int8`; `f32` for
-            all other operators, and for the reference implementation.
+        precision: what the operands of its products were rounded to: `f32` (not at all), `bf16` or `int8`, or its
+            weights alone (`int4`); `f32` for all other operators.
         candidates: the ways to compute its products that the compiler considered; empty where there was no choice.
     """
 

@@ -108,7 +108,7 @@ async def compare_runs(
         Literal["native", "numpy"] | None, Query(description="compare with the same model on this backend")
     ] = None,
     with_precision: Annotated[
-        Literal["f32", "bf16", "int8"] | None,
+        Literal["f32", "bf16", "int8", "int4"] | None,
         Query(description="compare with the same model in this precision"),
     ] = None,
     tolerance: Annotated[

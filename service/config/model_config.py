@@ -6,7 +6,7 @@ a table of its own, which has its name, and is described where the task is.
     task = "classification"         # or "raw", the default
     description = "Reads one handwritten digit."
     labels = "labels.txt"           # a file with one label per line, a list of strings, or a table { 0 = "cat" }
-    precision = "auto"              # f32, bf16, int8 or auto, with its `tolerance` of loss; default: the server's
+    precision = "auto"              # f32, bf16, int8, int4 or auto, with its `tolerance` of loss; default: the server's
     versions = "all"                # version folders to serve: "all", "latest" or numbers as in [1, 3]
 
     [image]                         # the model takes images

@@ -2,5 +2,5 @@
 
 from typing import Literal
 
-PrecisionName = Literal["f32", "bf16", "int8", "auto"]
+PrecisionName = Literal["f32", "bf16", "int8", "int4", "auto"]
 """What may be asked for; see `engine.Precision`."""

@@ -136,7 +136,8 @@ class Settings(SourcedSettings):
         description="what runs the layers: native (compiled kernels), numpy, or auto (native where possible)",
     )
     precision: PrecisionName = Field(
-        default="f32", description="precision of models whose model.toml names none: f32, bf16, int8 or auto"
+        default="f32",
+        description="precision of models whose model.toml names none: f32, bf16, int8, int4 or auto",
     )
     processes: int = Field(
         default=1,

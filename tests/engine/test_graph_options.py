@@ -20,10 +20,10 @@ def test_number_of_threads_that_makes_no_sense_is_refused(tmp_path: Path, thread
 
 
 def test_precision_is_one_of_those_that_there_are(tmp_path: Path) -> None:
-    for precision in ("f32", "bf16", "auto", Precision.BF16):
+    for precision in ("f32", "bf16", "int4", "auto", Precision.BF16):
         assert make_graph(tmp_path, CHAIN, precision=precision).precision is Precision(precision)
     with pytest.raises(
-        BuildError, match="precision: 'f16' is unknown; expected one of f32, bf16, int8, auto"
+        BuildError, match="precision: 'f16' is unknown; expected one of f32, bf16, int8, int4, auto"
     ):
         make_graph(tmp_path, CHAIN, precision="f16")
 

@@ -24,7 +24,7 @@ class Arithmetic(Protocol):
 
     @property
     def per_word(self) -> int:
-        """Channels of a word."""
+        """Elements of a word of weights."""
 
     @property
     def per_filter(self) -> int:
@@ -75,7 +75,11 @@ class Float32:
     """Arithmetic of float32; the number of a filter is its bias, which sums start with."""
 
     per_word = 1
-    per_filter = 1
+
+    @property
+    def per_filter(self) -> int:
+        """A bias."""
+        return 1
 
     def weight(self, e: Emitter, base: IRValue, offset: int) -> IRValue:
         """Load a vector of weights."""
@@ -250,11 +254,11 @@ class FilterPacking:
         Absent filters and channels are 0.
         """
         filters = weight.reshape(self.groups, self.filters, -1, *self.kernel)
-        whole, rest = divmod(filters.shape[2], self.arithmetic.per_word)
         packed = aligned_zeros((self.groups, self.blocks, *self.kernel, self.words, self.width))
         for group, block in np.ndindex(self.groups, self.blocks):
             part = self.arithmetic.elements(filters[group, block * self.width : (block + 1) * self.width])
             target = packed[group, block, ..., None].view(part.dtype)
+            whole, rest = divmod(part.shape[1], self.arithmetic.per_word)
             for place in range(self.arithmetic.per_word):
                 last = whole + (place < rest)
                 channels = part[:, place :: self.arithmetic.per_word].transpose(2, 3, 1, 0)

@@ -1,8 +1,8 @@
 """Direct convolution, any kernel, stride, dilation and groups; with one pixel a row it is a matrix product.
 
-Arguments: input, weights, numbers of filters, output, the epilogue's operands, scratch memory where it is staged, then
-the number of pixels of a row where that is a runtime dimension. Channels of input and output are contiguous. Weights
-are those of `packing`.
+Arguments: input, weights, numbers of filters, output, the epilogue's operands, scratch memory where it is staged or
+weights are unpacked, then the number of pixels of a row where that is a runtime dimension. Channels of input and output
+are contiguous. Weights are those of `packing`.
 
 The input has its padding around it, or is staged: then each chunk first copies the rows that it needs into scratch
 memory, with zeros around them. That costs little, since the rows have to come into the cache in any case.
@@ -14,6 +14,7 @@ from math import prod
 
 from engine.compiler.contraction.arithmetic import FLOAT32, Arithmetic, FilterPacking
 from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Place
+from engine.compiler.contraction.int4 import INT4_CHANNELS, Int4
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.split import ChunkSize
 from engine.compiler.contraction.tile import (
@@ -65,6 +66,7 @@ class _Chunk:
         rows: its first row and the end of them.
         pixels: its first pixel of a row and the end of them, perhaps beyond the row's.
         columns: pixels of a row.
+        unpacked: scratch memory for the weights of a block, where they are unpacked.
     """
 
     weights: IRValue
@@ -75,6 +77,7 @@ class _Chunk:
     rows: tuple[IRIndex, IRIndex]
     pixels: tuple[IRIndex, IRIndex]
     columns: IRIndex
+    unpacked: IRValue | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class DirectConvolution:
             arithmetic=self.arithmetic,
             groups=self.shape.groups,
             filters=self.shape.filters,
-            words=self.shape.channels,
+            words=self.shape.channels // (INT4_CHANNELS if isinstance(self.arithmetic, Int4) else 1),
             kernel=self.shape.kernel,
             width=self._width,
         )
@@ -155,11 +158,19 @@ class DirectConvolution:
 
     @property
     def scratch(self) -> int:
-        """Elements of the rows of one chunk, where they are staged."""
+        """Elements of the rows of one chunk, where they are staged, or of the unpacked weights of a block."""
+        if self._unpacks:
+            return self.shape.channels * self._width
         if self.padding is None:
             return 0
         rows, columns = self._staged_size
         return rows * columns * self.shape.in_channels
+
+    @property
+    def _unpacks(self) -> bool:
+        """Whether the weights of a block are unpacked into scratch memory, as several tiles read them."""
+        is_only_tile = not self.is_dynamic and self.shape.size[1] <= self.tile.pixels
+        return isinstance(self.arithmetic, Int4) and not is_only_tile
 
     @property
     def _staged_size(self) -> tuple[int, int]:
@@ -196,7 +207,7 @@ class DirectConvolution:
         """Write the kernel: the loop over a chunk's blocks of filters."""
         count = len(self.epilogue.operands)
         x, weights, numbers, out, *operands = (e.argument(place) for place in range(4 + count))
-        columns = e.size(4 + count) if self.is_dynamic else self.shape.size[1]
+        columns = e.size(4 + count + self._unpacks) if self.is_dynamic else self.shape.size[1]
         parts = (*self._parts, e.ceil_divide(columns, self._chunk_pixels))
         blocks, image, rows, pixels = e.unravel(e.chunk, parts)
         first_block = e.mul(blocks, self.chunk.blocks)
@@ -211,17 +222,21 @@ class DirectConvolution:
             rows=(first_row, e.minimum(e.add(first_row, self.chunk.rows), self.shape.size[0])),
             pixels=(first_pixel, e.add(first_pixel, self._chunk_pixels)),
             columns=columns,
+            unpacked=self._scratch(e) if self._unpacks else None,
         )
         with e.loop(first_block, last_block) as loop:
             group, place = e.divmod(loop.index, self._group_blocks)
             for filters in each_block(e, place, self.shape.filters, self._width):
                 self._emit_block(e, chunk, _Block(group, place, filters))
 
+    def _scratch(self, e: Emitter) -> IRValue:
+        return e.address(e.argument(4 + len(self.epilogue.operands)), e.mul(e.thread, self.scratch))
+
     def _source(self, e: Emitter, image: IRValue, first_row: IRIndex) -> _Source:
         """Return where the chunk reads its input; stages it where it has to be."""
         if self.padding is None:
             return _Source(image, self.strides.x, 0)
-        scratch = e.address(e.argument(4 + len(self.epilogue.operands)), e.mul(e.thread, self.scratch))
+        scratch = self._scratch(e)
         rows, columns = self._staged_size
         depth = self.shape.in_channels
         top = e.sub(e.mul(first_row, self.shape.stride[0]), self.padding.before[0])
@@ -254,6 +269,10 @@ class DirectConvolution:
 
     def _emit_block(self, e: Emitter, chunk: _Chunk, block: _Block) -> None:
         """Write the loops over rows and tiles, for one block of filters."""
+        weights, numbers = self._filters(e, chunk, block)
+        if isinstance(self.arithmetic, Int4) and chunk.unpacked is not None:
+            size = -(-block.filters // self.lanes), self._width, self.packing.count
+            self.arithmetic.unpack(e, weights, numbers, size, chunk.unpacked)
         with e.loop(*chunk.rows) as row:
             for pixel, pixels in each_tile(e, chunk.pixels, chunk.columns, self.tile.pixels):
                 self._emit_tile(e, chunk, block, (row.index, pixel), pixels)
@@ -264,9 +283,7 @@ class DirectConvolution:
         """Write one tile: the reduction, and its results through the epilogue into the output."""
         row, pixel = at
         tile = Tile(pixels, -(-block.filters // self.lanes))
-        place = e.add(e.mul(block.group, self._group_blocks), block.place)
-        weights = e.address(chunk.weights, e.mul(place, self.packing.block_words))
-        numbers = e.address(chunk.numbers, e.mul(place, self._width))
+        weights, numbers = self._filters(e, chunk, block)
         starts = self.arithmetic.starts(e, numbers, tile.vectors)
         strides = chunk.source.strides
         x = e.address(
@@ -278,13 +295,24 @@ class DirectConvolution:
         axes, step = self._axes(strides), self.shape.stride[1] * strides[2]
         is_ahead = self.prefetches_weights and pixels == self.tile.pixels
         prefetch = self._prefetch(e, weights, axes, pixel) if is_ahead else None
-        sums = emit_tile(e, tile, axes, x, step, weights, starts * pixels, prefetch, self.arithmetic)
+        if isinstance(self.arithmetic, Int4) and chunk.unpacked is None:
+            size = tile.vectors, self._width, self.packing.count
+            sums = self.arithmetic.multiply(e, (x, step), weights, numbers, size, starts * pixels)
+        else:
+            read = weights if chunk.unpacked is None else chunk.unpacked
+            sums = emit_tile(e, tile, axes, x, step, read, starts * pixels, prefetch, self.arithmetic)
         sums = self.arithmetic.results(e, sums, numbers, (tile.vectors, self.packing.count))
         channel = e.add(e.mul(block.group, self.shape.filters), e.mul(block.place, self._width))
         for index, value in enumerate(sums):
             p, v = divmod(index, tile.vectors)
             to = Place(chunk.image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
             chunk.output.store(e, value, to, min(self.lanes, block.filters - v * self.lanes))
+
+    def _filters(self, e: Emitter, chunk: _Chunk, block: _Block) -> tuple[IRValue, IRValue]:
+        """Return the addresses of a block's weights and of the first number of its filters."""
+        place = e.add(e.mul(block.group, self._group_blocks), block.place)
+        weights = e.address(chunk.weights, e.mul(place, self.packing.block_words))
+        return weights, e.address(chunk.numbers, e.mul(place, self._width))
 
     def _prefetch(self, e: Emitter, weights: IRValue, axes: Sequence[Axis], pixel: IRIndex) -> Prefetch:
         """Return the part of the next block's weights that the tile at a pixel prefetches."""

@@ -63,11 +63,13 @@ class Linear(EpilogueNode):
         weight: (out, in).
         bias: (out,), or None.
         is_computed: whether weight or bias were computed at build, rather than read from the model's file.
+        is_int4: whether the weights are numbers of `engine.quantization.int4`.
     """
 
     weight: Array
     bias: Array | None
     is_computed: bool = False
+    is_int4: bool = False
 
     @property
     def channel_axis(self) -> int:

@@ -132,6 +132,7 @@ def linear(context: LoweringContext) -> Node | None:
         weight=weight,
         bias=bias,
         is_computed=_are_computed(context),
+        is_int4=context.step.layer.has_int4_weight,
     )
 
 

@@ -226,7 +226,7 @@ class DynamicPrograms:
 
 def dynamic_precision(precision: Precision) -> Precision:
     """Return the precision of dynamic-shape programs for a requested one: none supports bf16."""
-    return precision if precision is Precision.INT8 else Precision.F32
+    return precision if precision in (Precision.INT8, Precision.INT4) else Precision.F32
 
 
 def is_only_a_fallback(precision: Precision) -> bool:

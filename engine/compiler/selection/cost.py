@@ -8,6 +8,7 @@ from engine.compiler.contraction.int8_tiles import tile_layout
 from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.selection.machine import Effort, Machine
 from engine.precision import Precision
+from engine.quantization.int4 import GROUP
 
 TILE_WIDTH = 16
 """Rows, and columns of float32, of a matrix register."""
@@ -16,6 +17,8 @@ COMPACT_OUTPUTS, COMPACT_TILES, COMPACT_REGISTERS = 4, 4, 32
 with how many registers."""
 _TILE_BYTES = 2 * 4 * TILE_WIDTH**2
 """Bytes of a matrix register of sums on its way through memory."""
+_UNPACKING = 4
+"""Operations on vectors that make float32 of a vector of weights of four bits."""
 _FILTER_TRANSFORM = 100
 """Operations on vectors that transform one channel of a vector of 3x3 filters to 6x6, while they are multiplied."""
 
@@ -77,6 +80,13 @@ def bf16(machine: Machine, shape: ConvShape) -> Effort:
         moved=8 * shape.images * layout.plane_words + 4 * machine.target.lanes * vectors,
     )
     return _in_tiles(effort, layout) if machine.target.has_tiles else effort
+
+
+def int4(machine: Machine, shape: ConvShape) -> Effort:
+    """Return the effort of a linear layer in float32 with weights of four bits, and a scale for 32 of them."""
+    effort = plain(machine, shape)
+    multiply_adds = effort.multiply_adds + _UNPACKING * effort.weights / 4
+    return replace(effort, multiply_adds=multiply_adds, weights=effort.weights * (1 / 8 + 1 / GROUP))
 
 
 def int8(machine: Machine, shape: ConvShape) -> Effort:

@@ -6,6 +6,7 @@ from math import prod
 from engine.compiler.contraction.arithmetic import FLOAT32, Arithmetic
 from engine.compiler.contraction.convolution import DirectConvolution
 from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.int4 import Int4
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.split import ChunkSize
 from engine.compiler.contraction.tile import MANY_ROWS, choose_tile
@@ -15,6 +16,7 @@ from engine.compiler.selection import cost
 from engine.compiler.selection.bf16 import Bf16Work, convolve_bf16, may_round
 from engine.compiler.selection.call import BF16, Selector, selects, view_of
 from engine.compiler.selection.machine import Effort
+from engine.precision import Precision
 
 _FEW_TILES = 4
 """Tiles of rows, and chunks of a thread, that are few."""
@@ -28,14 +30,17 @@ def select_linear(selector: Selector, node: Linear) -> None:
     x, (target, out) = copied_rows(selector, view_of(node.inputs[0])), written_rows(selector, node)
     epilogue, operands = _epilogue(selector, node)
     bf16 = _bf16(node, x, out, epilogue, operands)
-    efforts, of_one = (_efforts(selector, shape) for shape in (bf16.shape, _of_one_item(node, bf16.shape)))
+    efforts, of_one = (
+        _efforts(selector, node, shape) for shape in (bf16.shape, _of_one_item(node, bf16.shape))
+    )
     if selector.choose(efforts, of_one) == BF16:
         convolve_bf16(selector, bf16)
     else:
         make = dynamic_kernel if selector.is_dynamic else linear_kernel
-        kernel = make(selector, x, out, epilogue)
+        kernel = make(selector, x, out, epilogue, Int4(x.shape[1]) if node.is_int4 else FLOAT32)
         weights, bias = selector.weights(node, kernel.packing, node.weight[:, :, None, None], node.bias)
-        selector.call(kernel, x, weights, bias, out, *operands)
+        precision = Precision.INT4 if node.is_int4 else Precision.F32
+        selector.call(kernel, x, weights, bias, out, *operands, precision=precision)
     if target is not node.output.view:
         selector.copy(target, view_of(node.output))
 
@@ -65,7 +70,7 @@ def dynamic_kernel(
         lanes=selector.lanes,
         epilogue=epilogue,
         arithmetic=arithmetic,
-        prefetches_weights=parts > 1,
+        prefetches_weights=parts > 1 and not isinstance(arithmetic, Int4),
         is_dynamic=True,
     )
 
@@ -103,14 +108,18 @@ def _of_one_item(node: Linear, shape: ConvShape) -> ConvShape:
     return replace(shape, size=(max(1, shape.size[0] // max(1, items)), 1))
 
 
-def _efforts(selector: Selector, shape: ConvShape) -> dict[str, Effort]:
+def _efforts(selector: Selector, node: Linear, shape: ConvShape) -> dict[str, Effort]:
     """Return what the layer takes in each precision."""
+    if node.is_int4:  # for any number of rows, so that weights are packed in one way
+        return {Precision.INT4.value: cost.int4(selector.machine, shape)}
     efforts = {"f32": cost.plain(selector.machine, shape)}
     return efforts | {BF16: cost.bf16(selector.machine, shape)} if may_round(selector) else efforts
 
 
-def linear_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> DirectConvolution:
-    """Return the kernel of a matrix times packed weights, for rows of input and output."""
+def linear_kernel(
+    selector: Selector, x: View, out: View, epilogue: Epilogue, arithmetic: Arithmetic = FLOAT32
+) -> DirectConvolution:
+    """Return the kernel of a matrix times packed weights, for rows of input and output; see `dynamic_kernel`."""
     rows, columns = out.shape
     blocks = -(-columns // selector.lanes)
     tile = choose_tile(selector.target, rows, blocks, _WIDTH_WORTH)
@@ -122,7 +131,10 @@ def linear_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) ->
         chunk=_chunk(selector, 4 * x.size, -(-rows // tile.pixels), parts),
         lanes=selector.lanes,
         epilogue=epilogue,
-        prefetches_weights=parts > 1 and rows >= _FEW_TILES * tile.pixels,
+        arithmetic=arithmetic,
+        prefetches_weights=parts > 1
+        and rows >= _FEW_TILES * tile.pixels
+        and not isinstance(arithmetic, Int4),
     )
 
 

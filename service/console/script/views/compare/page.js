@@ -65,7 +65,7 @@ export async function show(context) {
  */
 function choices(model, version) {
   const others = model.versions.filter((entry) => entry.state === "ready" && entry.version !== (version ?? model.version));
-  return [["with_backend=numpy", "numpy in place of compiled kernels"], ["with_precision=bf16", "precision bf16"], ["with_precision=int8", "precision int8"], ["with_precision=f32", "precision f32"],
+  return [["with_backend=numpy", "numpy in place of compiled kernels"], ["with_precision=bf16", "precision bf16"], ["with_precision=int8", "precision int8"], ["with_precision=int4", "precision int4"], ["with_precision=f32", "precision f32"],
     ...others.map((entry) => /** @type {[string, string]} */ ([`with_version=${entry.version}`, `version ${entry.version}`])), ["reference", "tensors of a file: reference.npz"]];
 }
 
