@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, settings
 
 from engine.compiler.emit import object_file
 from engine.compiler.emit.code_store import CodeStore
-from engine.compiler.emit.target import Target, supported_targets
+from engine.compiler.emit.target import Target
 from engine.compiler.program import programs
 from service.config.machine import this_machine
+from tests.engine.compiler.emulation import WIDTHS, emulating
 
 SLOW = {
     "tests/attack": "attacks last seconds, and most need a server of their own",
@@ -96,7 +97,7 @@ def slow_reason(item: pytest.Item) -> str | None:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec")
         else ()
     )
-    if any(isinstance(value, Target) and value in supported_targets()[1:] for value in parameters):
+    if any(isinstance(value, Target) and value in WIDTHS[1:] for value in parameters):
         return SLOW_WIDTHS
     return next((reason for place, reason in SLOW.items() if item.nodeid.startswith(place)), None)
 
@@ -152,6 +153,7 @@ def no_text_is_compiled_twice(caches: Path) -> Iterator[None]:
     """Let LLVM compile each text once in a run of tests, in whichever process: nothing else decides what it makes.
 
     Kernels are written again wherever a test needs them; code is reused where they come out the same to the letter.
+    Those for processors that this machine is not are emulated.
     """
     store = CodeStore(caches / "machine-code")
     compile_text = object_file.compile_text
@@ -164,7 +166,7 @@ def no_text_is_compiled_twice(caches: Path) -> Iterator[None]:
             store.save(key, known)
         return known
 
-    with patch.object(object_file, "compile_text", look_up_or_compile):
+    with patch.object(object_file, "compile_text", look_up_or_compile), emulating():
         yield
 
 
