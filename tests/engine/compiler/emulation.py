@@ -9,7 +9,7 @@ not configured for instance, ends the process here as well. NEON's kernels are p
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import Any
 from unittest.mock import patch
 
@@ -176,10 +176,9 @@ def _call(b: ir.IRBuilder, name: str, result: ir.Type, *arguments: IRValue) -> I
 
 def _require(b: ir.IRBuilder, *conditions: IRValue) -> None:
     """Write what ends the process, as an exception of the processor does, where a condition does not hold."""
-    for condition in conditions:
-        with b.if_then(b.not_(condition)):
-            _call(b, "llvm.trap", ir.VoidType())
-            b.unreachable()
+    with b.if_then(b.not_(reduce(b.and_, conditions))):
+        _call(b, "llvm.trap", ir.VoidType())
+        b.unreachable()
 
 
 @contextmanager
@@ -257,7 +256,8 @@ def _narrowed(b: ir.IRBuilder, number: IRValue) -> IRValue:
 
 
 _F16, _I16 = _vector(F32, 16), _vector(I32, 16)
-_MAGNITUDE, _SIGN, _INFINITE, _LEAST_NORMAL = 0x7FFFFFFF, 0x80000000, 0x7F800000, 0x00800000
+_MAGNITUDE, _SIGN, _INFINITE = 0x7FFFFFFF, 0x80000000, 0x7F800000
+_LEAST_NORMAL, _QUIET = 0x00800000, 0x00400000
 
 
 @instruction("llvm.x86.avx512bf16.dpbf16ps.512", _F16, _F16, _vector(I16, 32), _vector(I16, 32))
@@ -286,7 +286,7 @@ def _vcvtne2ps2bf16(b: ir.IRBuilder, second: IRValue, first: IRValue) -> IRValue
 def _vrangeps(
     b: ir.IRBuilder, left: IRValue, right: IRValue, kind: IRValue, _: IRValue, mask: IRValue, __: IRValue
 ) -> IRValue:
-    """The one with the lesser magnitude, with the sign of the first; where one is NaN, the other."""
+    """The one with the lesser magnitude, with the sign of the first; where one is a quiet NaN, the other."""
     _require(
         b,
         b.icmp_signed("==", kind, ir.Constant(I32, 0b0010)),
@@ -294,8 +294,13 @@ def _vrangeps(
     )
     words = [_bits(b, number) for number in (left, right)]
     magnitudes = [_masked(b, word, _MAGNITUDE) for word in words]  # NaN has the largest
-    is_left = b.icmp_unsigned("<=", *magnitudes)
-    return _floats(b, b.or_(b.select(is_left, *magnitudes), _masked(b, words[0], _SIGN)))
+    result = b.select(b.icmp_unsigned("<=", *magnitudes), *magnitudes)
+    for magnitude in magnitudes:
+        quiet = b.or_(magnitude, _splat(_I16, _QUIET))
+        is_nan = b.icmp_unsigned(">", magnitude, _splat(_I16, _INFINITE))
+        is_signalling = b.and_(is_nan, b.icmp_unsigned("!=", magnitude, quiet))
+        result = b.select(is_signalling, quiet, result)
+    return _floats(b, b.or_(result, _masked(b, words[0], _SIGN)))
 
 
 @instruction("llvm.x86.avx512.mask.fixupimm.ps.512", _F16, _F16, _F16, _I16, I32, I16, I32)
@@ -304,7 +309,7 @@ def _vfixupimmps(
 ) -> IRValue:
     """Responses 0, 2, 4 and 5 of a table: the destination, a quiet NaN of the source, infinities."""
     words = _bits(b, number)
-    quiet = b.or_(words, _splat(_I16, 0x00400000))
+    quiet = b.or_(words, _splat(_I16, _QUIET))
     magnitude = _masked(b, words, _MAGNITUDE)
     is_negative = b.icmp_signed("<", words, _splat(_I16, 0))
     kind = b.select(is_negative, _splat(_I16, 6), _splat(_I16, 7))
@@ -407,8 +412,8 @@ def _lanes_below(b: ir.IRBuilder, words: IRValue) -> IRValue:
 def _ldtilecfg(b: ir.IRBuilder, tiles: IRValue, source: IRValue) -> None:
     layout = [b.load(_offset(b, source, ir.Constant(I64, place)), typ=I8) for place in range(64)]
     zero = ir.Constant(I8, 0)
-    _require(b, b.icmp_unsigned("==", layout[0], ir.Constant(I8, 1)))
-    _require(b, *(b.icmp_unsigned("==", layout[place], zero) for place in _RESERVED))
+    reserved = reduce(b.or_, (layout[place] for place in _RESERVED))
+    _require(b, b.icmp_unsigned("==", layout[0], ir.Constant(I8, 1)), b.icmp_unsigned("==", reserved, zero))
     for tile in range(8):
         low, high = layout[_ROW_BYTES + 2 * tile :][:2]
         rows = layout[_ROW_COUNTS + tile]
