@@ -17,7 +17,7 @@ from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.target import Target
 from engine.compiler.program import programs
 from service.config.machine import this_machine
-from tests.engine.compiler.emulation import WIDTHS, emulating
+from tests.engine.compiler.emulation import WIDTHS, emulating, is_emulated
 
 SLOW = {
     "tests/attack": "attacks last seconds, and most need a server of their own",
@@ -67,6 +67,7 @@ SLOW = {
 }
 """How the names of the tests begin that `make test` leaves out -> the reason."""
 SLOW_WIDTHS = "the same Python writes the kernels of every vector width; `make test` runs the widest"
+SLOW_EMULATION = "of emulated processors `make test` runs the one with tiles"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -97,8 +98,11 @@ def slow_reason(item: pytest.Item) -> str | None:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec")
         else ()
     )
-    if any(isinstance(value, Target) and value in WIDTHS[1:] for value in parameters):
+    targets = [value for value in parameters if isinstance(value, Target)]
+    if any(target in WIDTHS[1:] for target in targets):
         return SLOW_WIDTHS
+    if any(is_emulated(target) and not target.has_tiles for target in targets):
+        return SLOW_EMULATION
     return next((reason for place, reason in SLOW.items() if item.nodeid.startswith(place)), None)
 
 

@@ -100,17 +100,22 @@ def rounded(words: Array) -> Array:
     return np.where(np.isnan(numbers), down | np.uint32(0x40), near).astype(np.uint16)
 
 
+def modulo(sums: Array) -> Array:
+    """Return the lower 32 bits of integers."""
+    return (sums & 0xFFFFFFFF).astype(np.uint32)
+
+
 def dot_of_bytes(total: Array, numbers: Array, weights: Array) -> Array:
     """Return what VPDPBUSD makes of words."""
     products = numbers.view(np.uint8).astype(np.int64) * weights.view(np.int8).astype(np.int64)
-    sums = products.reshape(*total.shape, 4).sum(-1) + total.astype(np.int64)
-    return (sums % 2**32).astype(np.uint32)
+    sums: Array = products.reshape(*total.shape, 4).sum(-1) + total.astype(np.int64)
+    return modulo(sums)
 
 
 def dot_of_halves(left: Array, right: Array) -> Array:
     """Return what PMADDWD makes of words."""
     products = left.view(np.int16).astype(np.int64) * right.view(np.int16).astype(np.int64)
-    return (products.reshape(*left.shape, 2).sum(-1) % 2**32).astype(np.uint32)
+    return modulo(products.reshape(*left.shape, 2).sum(-1))
 
 
 def lesser(left: Array, right: Array, _: Array) -> Array:
@@ -124,7 +129,8 @@ def lesser(left: Array, right: Array, _: Array) -> Array:
 
 def is_signalling(words: Array) -> Array:
     """Return which words are a signalling NaN."""
-    return np.isnan(words.view(np.float32)) & ((words & np.uint32(0x400000)) == 0)
+    is_quiet: Array = (words & np.uint32(0x400000)) != 0
+    return np.isnan(words.view(np.float32)) & ~is_quiet
 
 
 def fixed(kept: Array, source: Array, table: Array) -> Array:
@@ -142,118 +148,11 @@ def fixed(kept: Array, source: Array, table: Array) -> Array:
     ]
     kind = np.select(kinds, range(len(kinds)), len(kinds)).astype(np.uint32)
     response = (table >> (4 * kind)) & np.uint32(15)
-    constants = {2: source | np.uint32(0x400000), 4: np.uint32(0xFF800000), 5: np.uint32(0x7F800000)}
-    return np.select([response == place for place in constants], list(constants.values()), kept)
-
-
-@dataclass(frozen=True)
-class Case:
-    """An instruction.
-
-    Attributes:
-        name: its intrinsic.
-        target: what processor has it.
-        expected: returns its results, 16 of a row, from its operands.
-        operands: seeds of words, or words that are the same in all rows.
-        immediates: operands that are no vectors.
-        lanes: words of an operand.
-    """
-
-    name: str
-    target: str
-    expected: Callable[..., Array]
-    operands: tuple[int | Array, ...]
-    immediates: tuple[int, ...] = ()
-    lanes: int = 16
-
-
-WHOLE = np.arange(16, dtype=np.uint32)
-CASES = (
-    Case("avx512bf16.dpbf16ps.512", "bf16", dot_of_pairs, (0, 1, 2)),
-    Case("avx512bf16.cvtneps2bf16.512", "bf16", rounded, (0,)),
-    Case(
-        "avx512bf16.cvtne2ps2bf16.512",
-        "bf16",
-        lambda second, first: np.concatenate([rounded(first), rounded(second)], axis=-1),
-        (0, 1),
-    ),
-    Case("avx512.vpdpbusd.512", "vnni", dot_of_bytes, (0, 1, 2)),
-    Case("avx512.vpdpbusd.256", "avxvnni", dot_of_bytes, (0, 1, 2), lanes=8),
-    Case("avx512.pmaddw.d.512", "avx512", dot_of_halves, (0, 1)),
-    Case("avx2.pmadd.wd", "avx2", dot_of_halves, (0, 1), lanes=8),
-    Case("sse2.pmadd.wd", "sse", dot_of_halves, (0, 1), lanes=4),
-    Case("avx512.mask.range.ps.512", "avx512", lesser, (0, 1, 0), (2, -1, 4)),
-    Case("avx512.mask.fixupimm.ps.512", "avx512", fixed, (0, 1, np.full(16, 0x04054022)), (0, -1, 4)),
-    Case("avx512.permvar.sf.512", "avx512", lambda a, places: a[:, places[0] % 16], (0, WHOLE[::-1] * 5 + 3)),
-)
-
-
-fused_lanes = np.vectorize(fused, otypes=[np.float32])
-
-
-def dot_of_pairs(total: Array, left: Array, right: Array) -> Array:
-    """Return what VDPBF16PS makes of words: the products of second numbers are added first."""
-    result = flushed(total.view(np.float32))
-    with np.errstate(all="ignore"):
-        for one, other in zip(reversed(halves(left)), reversed(halves(right)), strict=True):
-            result = fused_lanes(flushed(one), flushed(other), result)
-    return result.view(np.uint32)
-
-
-def rounded(words: Array) -> Array:
-    """Return the bits of the nearest bfloat16, the even one of two, by distances; denormal numbers are zeros."""
-    numbers = flushed(words.view(np.float32))
-    down = numbers.view(np.uint32) >> np.uint32(16)
-    with np.errstate(all="ignore"):
-        exact = np.abs(numbers.astype(np.float64))
-        low, high = (
-            np.where(near == 0x7F80, 2.0**128, (near << np.uint32(16)).view(np.float32).astype(np.float64))
-            for near in (down & np.uint32(0x7FFF), (down & np.uint32(0x7FFF)) + np.uint32(1))
-        )
-        is_up = (high - exact < exact - low) | ((high - exact == exact - low) & (down % 2 == 1))
-    near = np.where(np.isfinite(numbers), down + is_up, down)
-    return np.where(np.isnan(numbers), down | np.uint32(0x40), near).astype(np.uint16)
-
-
-def dot_of_bytes(total: Array, numbers: Array, weights: Array) -> Array:
-    """Return what VPDPBUSD makes of words."""
-    products = numbers.view(np.uint8).astype(np.int64) * weights.view(np.int8).astype(np.int64)
-    sums = products.reshape(*total.shape, 4).sum(-1) + total.astype(np.int64)
-    return (sums % 2**32).astype(np.uint32)
-
-
-def dot_of_halves(left: Array, right: Array) -> Array:
-    """Return what PMADDWD makes of words."""
-    products = left.view(np.int16).astype(np.int64) * right.view(np.int16).astype(np.int64)
-    return (products.reshape(*left.shape, 2).sum(-1) % 2**32).astype(np.uint32)
-
-
-def lesser(left: Array, right: Array, _: Array) -> Array:
-    """Return what VRANGEPS makes of words: the number of lesser magnitude, with the sign of the first."""
-    one, other = left.view(np.float32), right.view(np.float32)
-    magnitude = np.where(
-        is_signalling(left) | is_signalling(right), np.nan, np.fmin(np.abs(one), np.abs(other))
-    )
-    return np.copysign(magnitude.astype(np.float32), one).view(np.uint32)
-
-
-def fixed(kept: Array, source: Array, table: Array) -> Array:
-    """Return what VFIXUPIMMPS makes of words."""
-    number = source.view(np.float32)
-    is_quiet = np.isnan(number) & ~is_signalling(source)
-    kinds = [
-        is_quiet,
-        is_signalling(source),
-        number == 0,
-        number == 1,
-        number == -np.inf,
-        number == np.inf,
-        number < 0,
-    ]
-    kind = np.select(kinds, range(len(kinds)), len(kinds)).astype(np.uint32)
-    response = (table >> (4 * kind)) & np.uint32(15)
-    constants = {2: source | np.uint32(0x400000), 4: np.uint32(0xFF800000), 5: np.uint32(0x7F800000)}
-    return np.select([response == place for place in constants], list(constants.values()), kept)
+    responses = ((2, source | np.uint32(0x400000)), (4, np.uint32(0xFF800000)), (5, np.uint32(0x7F800000)))
+    result = kept
+    for place, value in responses:
+        result = np.where(response == place, value, result)
+    return result
 
 
 @dataclass(frozen=True)
@@ -400,12 +299,12 @@ def product_of_pairs(total: Array, left: Array, right: Array) -> Array:
     with np.errstate(all="ignore"):
         sums = []
         for one, other in zip(halves(left), halves(right), strict=True):
-            sum_ = np.zeros(total.shape, np.float32)
+            added = np.zeros(total.shape, np.float32)
             for word in range(left.shape[1]):
-                sum_ = fused_lanes(flushed(one[:, word, None]), flushed(other[word]), sum_)
-            sums.append(sum_)
-        both = fused_lanes(1.0, *sums)
-        return fused_lanes(1.0, flushed(total.view(np.float32)), both).view(np.uint32)
+                added = fused_lanes(flushed(one[:, word, None]), flushed(other[word]), added)
+            sums.append(added)
+        result: Array = fused_lanes(1.0, flushed(total.view(np.float32)), fused_lanes(1.0, *sums))
+    return result.view(np.uint32)
 
 
 def product_of_bytes(total: Array, left: Array, right: Array) -> Array:
