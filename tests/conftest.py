@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, settings
 
 from engine.compiler.emit import object_file
 from engine.compiler.emit.code_store import CodeStore
-from engine.compiler.emit.target import Target, supported_targets
+from engine.compiler.emit.target import Target
 from engine.compiler.program import programs
 from service.config.machine import this_machine
+from tests.engine.compiler.emulation import WIDTHS, emulating, is_emulated
 
 SLOW = {
     "tests/attack": "attacks last seconds, and most need a server of their own",
@@ -66,6 +67,7 @@ SLOW = {
 }
 """How the names of the tests begin that `make test` leaves out -> the reason."""
 SLOW_WIDTHS = "the same Python writes the kernels of every vector width; `make test` runs the widest"
+SLOW_EMULATION = "of emulated processors `make test` runs the one with tiles"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -96,8 +98,11 @@ def slow_reason(item: pytest.Item) -> str | None:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec")
         else ()
     )
-    if any(isinstance(value, Target) and value in supported_targets()[1:] for value in parameters):
+    targets = [value for value in parameters if isinstance(value, Target)]
+    if any(target in WIDTHS[1:] for target in targets):
         return SLOW_WIDTHS
+    if any(is_emulated(target) and not target.has_tiles for target in targets):
+        return SLOW_EMULATION
     return next((reason for place, reason in SLOW.items() if item.nodeid.startswith(place)), None)
 
 
@@ -152,6 +157,7 @@ def no_text_is_compiled_twice(caches: Path) -> Iterator[None]:
     """Let LLVM compile each text once in a run of tests, in whichever process: nothing else decides what it makes.
 
     Kernels are written again wherever a test needs them; code is reused where they come out the same to the letter.
+    Those for processors that this machine is not are emulated.
     """
     store = CodeStore(caches / "machine-code")
     compile_text = object_file.compile_text
@@ -164,7 +170,7 @@ def no_text_is_compiled_twice(caches: Path) -> Iterator[None]:
             store.save(key, known)
         return known
 
-    with patch.object(object_file, "compile_text", look_up_or_compile):
+    with patch.object(object_file, "compile_text", look_up_or_compile), emulating():
         yield
 
 

@@ -1,7 +1,7 @@
 """Results on every processor that the machine at hand can imitate: instruction sets, and numbers of CPUs.
 
-Each check runs in a process of its own. `KUIPER_TARGET` narrows the instruction set; those that the processor lacks are
-skipped here, and assembled without being run in `engine/compiler/program/test_targets.py`.
+Each check runs in a process of its own. `KUIPER_TARGET` chooses the instruction set; those that the processor lacks are
+emulated (`engine/compiler/emulation.py`), but for the examples, whose commands are not emulated.
 """
 
 import asyncio
@@ -19,13 +19,14 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 
 from engine import describe_host
-from engine.compiler.emit.target import bf16_targets, int8_targets, supported_targets
+from engine.compiler.emit.target import target_named
 from service.app import create_app
 from service.config import machine
 from service.config.settings import Settings
 from tests.docs.checkout import ROOT, checkout
 from tests.docs.markdown import blocks
 from tests.docs.runner import Runner, pages
+from tests.engine.compiler.emulation import emulating, is_emulated
 from tests.golden.network_data import arrays, open_network
 from tests.golden.test_networks import test_network_matches_pytorch as check_network
 from tests.golden.test_networks import test_threads_do_not_change_results as check_threads
@@ -34,12 +35,6 @@ from tests.golden.test_rounded_networks import test_errors_are_those_of_rounding
 TARGETS = ("amx", "bf16", "vnni", "avxvnni", "avx512", "avx2", "sse", "neon")
 DIGITS = ROOT / "models" / "digits"
 for_every_target = pytest.mark.parametrize("target", TARGETS)
-
-
-def need(target: str) -> None:
-    """Skip a test where the processor lacks the instructions of a target."""
-    if target not in {found.name for found in (*supported_targets(), *bf16_targets(), *int8_targets())}:
-        pytest.skip(f"this processor lacks the instructions of {target}")
 
 
 def run_here(check: str, **variables: str) -> None:
@@ -59,14 +54,15 @@ def run_here(check: str, **variables: str) -> None:
 
 def check_networks(target: str) -> None:
     """Compare networks in each precision with PyTorch's results: convolutions, depthwise ones, and attention."""
-    host = describe_host()
-    assert host is not None
-    assert host.vectors == target
-    for name in ("mobilenet_v2", "vit"):
-        check_network(name, "native", "file")
-    check_threads("vit")
-    for precision in ("bf16", "int8"):
-        check_rounded_network("unet", precision)
+    with emulating(), patch("engine.compiler.emit.target.supported_targets", lambda: [target_named(target)]):
+        host = describe_host()
+        assert host is not None
+        assert host.vectors == target
+        for name in ("mobilenet_v2", "vit"):
+            check_network(name, "native", "file")
+        check_threads("vit")
+        for precision in ("bf16", "int8"):
+            check_rounded_network("unet", precision)
 
 
 def check_cpus(count: int, is_real: bool) -> None:
@@ -105,7 +101,6 @@ async def read_digits() -> list[str]:
 
 @for_every_target
 def test_networks_match_pytorch(target: str) -> None:
-    need(target)
     run_here(f"check_networks({target!r})", KUIPER_TARGET=target)
 
 
@@ -113,7 +108,8 @@ def test_networks_match_pytorch(target: str) -> None:
 def test_examples_that_choose_a_precision_run(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need(target)
+    if is_emulated(target_named(target)):
+        pytest.skip(f"this processor lacks the instructions of {target}")
     monkeypatch.setenv("KUIPER_TARGET", target)
     found = [
         (page, block)

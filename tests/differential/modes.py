@@ -1,8 +1,9 @@
 """Which vector widths, threads and layouts a case is run with."""
 
-from engine.compiler.emit.target import Target, bf16_targets, int8_targets, supported_targets
+from engine.compiler.emit.target import Target
 from tests.differential.comparison import Mode
 from tests.differential.layouts import LAYOUTS
+from tests.engine.compiler.emulation import BF16, INT8, WIDTHS
 
 THREADS = (2, 3, 7)
 """Besides one, which every case runs with as well."""
@@ -10,7 +11,7 @@ THREADS = (2, 3, 7)
 
 def modes_of(index: int, count: int) -> list[Mode]:
     """Return as many modes, others for each index: all widths, threads and layouts take their turns."""
-    targets, layouts = supported_targets(), list(LAYOUTS)
+    targets, layouts = WIDTHS, list(LAYOUTS)
     return [
         Mode(
             targets[(index + place) % len(targets)],
@@ -29,5 +30,5 @@ def rounded_mode_of(index: int, precision: str) -> Mode:
 
 def _rounded_targets(precision: str) -> list[Target]:
     """Return the targets that have instructions for a precision, then those without."""
-    special = bf16_targets() if precision == "bf16" else int8_targets()
-    return list(dict.fromkeys((*special, *supported_targets())))
+    special = BF16 if precision == "bf16" else INT8
+    return list(dict.fromkeys((*special, *WIDTHS)))

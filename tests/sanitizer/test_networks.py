@@ -6,7 +6,8 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from engine.compiler.emit.target import Target, supported_targets
+from engine.compiler.emit.target import Target
+from tests.engine.compiler.emulation import WIDTHS
 from tests.golden.network_data import open_network
 from tests.sanitizer.run import run_checked
 
@@ -27,7 +28,7 @@ SHORT = ("resnet18", "mobilenet_v2", "unet", "vit", "yolov5")
 
 
 def _cases() -> list[tuple[str, tuple[int, ...], Target]]:
-    targets = supported_targets()
+    targets = WIDTHS
     if EVERYTHING:
         return [(name, shape, target) for name in SHAPES for shape in SHAPES[name] for target in targets]
     return [(name, SHAPES[name][0], target) for name, target in zip(SHORT, cycle(targets), strict=False)]

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import settings
 
 from engine.compiler.emit.jit import Kernel, cache, sizes_of
-from engine.compiler.emit.target import Target, supported_targets
+from engine.compiler.emit.target import Target
 from engine.compiler.memory.region import Region
 from engine.dtypes import Array
+from tests.engine.compiler.emulation import WIDTHS
 from tests.sanitizer.call import run_on_arrays
 
-every_target = pytest.mark.parametrize("target", supported_targets(), ids=lambda target: target.name)
+every_target = pytest.mark.parametrize("target", WIDTHS, ids=lambda target: target.name)
 """Runs a test once for each vector width that this machine has."""
 
 examples_of_kernels = settings(max_examples=min(40, settings().max_examples))

@@ -25,13 +25,12 @@ from engine.dtypes import Array
 from engine.kernels.bfloat16 import bfloat16_bits, rounded_to_bfloat16
 from engine.layers.convolution import transposed_convolve
 from tests.cases import check_each
+from tests.engine.compiler.emulation import BF16, WIDTHS
 from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import Pair, convolved, numbers, output_size, strides
 from tests.engine.compiler.kernels.windows import WINDOWS, largest_of_windows, pooling
 
-every_arithmetic = pytest.mark.parametrize(
-    "target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name
-)
+every_arithmetic = pytest.mark.parametrize("target", [*WIDTHS, *BF16], ids=lambda target: target.name)
 small = st.integers(1, 3)
 SPECIAL = [
     0.0,
@@ -396,6 +395,6 @@ def test_steps_are_as_few_as_the_channels_allow() -> None:
     assert [steps(1, (1, 1)), steps(33, (1, 1)), steps(512, (1, 1))] == [1, 2, 16]
 
 
-@every_arithmetic
+@pytest.mark.parametrize("target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name)
 def test_speed_of_pairs_is_known(target: Target) -> None:
     assert 0.05 < bf16_speedup(target) < 20

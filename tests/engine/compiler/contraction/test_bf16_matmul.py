@@ -11,15 +11,14 @@ from engine.compiler.contraction.bf16_matmul import Bf16MatrixProduct
 from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.contraction.shapes import MatrixShape
 from engine.compiler.emit.pointwise import Leaf, apply
-from engine.compiler.emit.target import Target, bf16_targets, supported_targets
+from engine.compiler.emit.target import Target
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import rounded_to_bfloat16
+from tests.engine.compiler.emulation import BF16, WIDTHS
 from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import numbers, steps
 
-every_arithmetic = pytest.mark.parametrize(
-    "target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name
-)
+every_arithmetic = pytest.mark.parametrize("target", [*WIDTHS, *BF16], ids=lambda target: target.name)
 
 
 def kernel(

@@ -12,15 +12,14 @@ from engine.compiler.contraction.shapes import ConvShape, ImageStrides, Implicit
 from engine.compiler.contraction.split import ChunkSize
 from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.pointwise import Leaf, apply
-from engine.compiler.emit.target import Target, host_target, int8_targets, supported_targets
+from engine.compiler.emit.target import Target, host_target
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
+from tests.engine.compiler.emulation import INT8, WIDTHS
 from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import output_size, strides
 
-every_arithmetic = pytest.mark.parametrize(
-    "target", [*supported_targets(), *int8_targets()], ids=lambda target: target.name
-)
+every_arithmetic = pytest.mark.parametrize("target", [*WIDTHS, *INT8], ids=lambda target: target.name)
 """Runs a test once for each way to multiply integers that this machine has."""
 small = st.integers(1, 3)
 

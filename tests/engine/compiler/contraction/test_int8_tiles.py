@@ -1,7 +1,6 @@
 """The convolution of integers in AMX tiles against sums of Python's integers, bit for bit."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,23 +9,19 @@ from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue, E
 from engine.compiler.contraction.int8_tiles import Int8TileConvolution, tile_layout
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.emit.pointwise import Leaf, apply
-from engine.compiler.emit.target import Target, int8_targets
+from engine.compiler.emit.target import target_named
 from engine.quantization.tensor_scale import TensorScale
 from tests.engine.compiler.contraction.test_int8_convolution import packed, summed
 from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import output_size, strides
 
-with_tiles = pytest.mark.parametrize(
-    "target", [target for target in int8_targets() if target.has_tiles], ids=lambda target: target.name
-)
-"""Runs a test where the processor has AMX; elsewhere there is nothing to run."""
+AMX = target_named("amx")
 small = st.integers(1, 3)
 
 
-@with_tiles
 @examples_of_kernels
 @given(data=st.data())
-def test_any_shape(target: Target, data: st.DataObject) -> None:
+def test_any_shape(data: st.DataObject) -> None:
     kernel, stride = (data.draw(st.tuples(small, small)) for _ in range(2))
     channels = data.draw(st.sampled_from([1, 3, 4, 9, 64, 70]))
     filters = data.draw(st.sampled_from([1, 3, 16, 17, 40, 70]))
@@ -57,7 +52,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         rows=chunk_rows,
         blocks=data.draw(st.integers(1, blocks)),
         group=group,
-        lanes=target.lanes,
+        lanes=AMX.lanes,
         epilogue=Epilogue(
             apply("add", Leaf(0), Leaf(1)),
             (EpilogueOperand(Broadcast.FULL, strides(*size, -(-filters // 4)), other_scale),),
@@ -70,7 +65,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     )
     wide = np.concatenate([packed(x), np.zeros((images, rows, columns, gap), np.float32)], axis=-1)
     arrays = [wide, *made.packing.pack(weight, scales), np.zeros((images, *size, out_words), np.float32)]
-    results = run(made, target, *arrays, *([packed(other)] if is_fused else []))
+    results = run(made, AMX, *arrays, *([packed(other)] if is_fused else []))
     sums = summed(x.astype(np.int64) - x_scale.zero_point, weight, stride, padding, 1)
     expected = sums * scales[0] + scales[1]
     if is_fused:

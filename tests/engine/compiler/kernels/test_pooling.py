@@ -8,17 +8,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.compiler.emit.target import Target, supported_targets
+from engine.compiler.emit.target import Target
 from engine.compiler.kernels.pooling import Pooling, Window, cells
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.adaptive_pooling import adaptive_avg_pool, adaptive_max_pool
 from engine.layers.pooling import avg_pool, max_pool
+from tests.engine.compiler.emulation import WIDTHS
 from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 
 CHANNELS = st.sampled_from([1, 3, 4, 16, 37, 64, 70])
 PAIR = st.tuples(st.integers(1, 4), st.integers(1, 4))
-TARGETS = st.sampled_from(supported_targets())
+TARGETS = st.sampled_from(WIDTHS)
 
 
 def _input(shape: tuple[int, ...]) -> Array:

@@ -9,9 +9,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.compiler.emit.target import Target, supported_targets
+from engine.compiler.emit.target import Target
 from engine.compiler.kernels.reduction import reduction
 from tests.cases import check_each
+from tests.engine.compiler.emulation import WIDTHS
 from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import steps
 
@@ -23,7 +24,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "ma
     st.lists(st.sampled_from([1, 2, 3, 8, 17, 50]), min_size=1, max_size=3),
     st.sampled_from(list(REFERENCES)),
     st.data(),
-    st.sampled_from(supported_targets()),
+    st.sampled_from(WIDTHS),
 )
 def test_any_axes(shape: list[int], how: str, data: st.DataObject, target: Target) -> None:
     axes = data.draw(st.lists(st.integers(0, len(shape) - 1), unique=True, max_size=len(shape)))

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.compiler.emit.target import Target, supported_targets
+from engine.compiler.emit.target import Target
 from engine.compiler.kernels.upsample import UpsampleKernel
 from engine.dtypes import Array
 from engine.kernels.resampling import resample
+from tests.engine.compiler.emulation import WIDTHS
 from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 
 PAIR = st.tuples(st.integers(1, 9), st.integers(1, 9))
@@ -46,9 +47,7 @@ def _input(*shape: int) -> Array:
 
 
 @examples_of_kernels
-@given(
-    st.sampled_from([1, 3, 16, 37]), PAIR, PAIR, MODES, st.booleans(), st.sampled_from(supported_targets())
-)
+@given(st.sampled_from([1, 3, 16, 37]), PAIR, PAIR, MODES, st.booleans(), st.sampled_from(WIDTHS))
 def test_sizes(
     channels: int,
     size: tuple[int, int],
@@ -69,7 +68,7 @@ def test_sizes(
     PAIR,
     st.tuples(*[st.sampled_from([1.0, 1.7, 2.0, 0.6, 3.0])] * 2),
     MODES,
-    st.sampled_from(supported_targets()),
+    st.sampled_from(WIDTHS),
 )
 def test_scale_factors(
     size: tuple[int, int], factors: tuple[float, float], mode: str, target: Target

@@ -12,13 +12,7 @@ from engine.compiler.contraction.bf16_convolution import Bf16Convolution
 from engine.compiler.contraction.convolution import DirectConvolution
 from engine.compiler.contraction.int8_tiles import tile_layout
 from engine.compiler.contraction.shapes import ConvShape
-from engine.compiler.emit.target import (
-    Target,
-    bf16_targets,
-    host_target,
-    supported_targets,
-    target_named,
-)
+from engine.compiler.emit.target import Target, host_target, target_named
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.selection.bf16 import product_group
 from engine.compiler.selection.call import PARTS_OF_THREAD, parallel_parts
@@ -27,6 +21,7 @@ from engine.compiler.selection.machine import Machine
 from tests.cases import check_each
 from tests.differential.comparison import compiling_for
 from tests.differential.rounding import always_rounding
+from tests.engine.compiler.emulation import BF16, WIDTHS
 from tests.engine.compiler.program.test_int8 import Writer, numbers
 from tests.engine.models import make_graph
 
@@ -161,7 +156,7 @@ def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channe
     return found
 
 
-@pytest.mark.parametrize("target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name)
+@pytest.mark.parametrize("target", [*WIDTHS, *BF16], ids=lambda target: target.name)
 @pytest.mark.parametrize("threads", [2, 4])
 def test_bf16_splits_rows_evenly(tmp_path: Path, target: Target, threads: int) -> None:
     """Also where the core's own cache asks for more parts than there are threads."""
@@ -197,7 +192,7 @@ def test_bf16_takes_whole_rows_where_parts_of_one_would_leave_registers_unused(
     assert product_group(target_named("avx512"), shape, size[0])[0] == pixels
 
 
-@pytest.mark.parametrize("target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name)
+@pytest.mark.parametrize("target", [*WIDTHS, *BF16], ids=lambda target: target.name)
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_bf16_shares_rows_or_the_filters_where_weights_are_many(
     tmp_path: Path, target: Target, threads: int

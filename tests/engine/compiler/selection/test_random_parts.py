@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from engine import Activation, Quantization, RuntimeGraph, TensorScale
-from engine.compiler.emit.target import bf16_targets, int8_targets, supported_targets
 from engine.compiler.kernels import depthwise
 from engine.compiler.selection import call, cost
 from engine.compiler.selection.machine import Machine
@@ -16,6 +15,7 @@ from engine.dtypes import Array
 from engine.kernels.bfloat16 import rounded_to_bfloat16
 from tests.differential.comparison import compiling_for
 from tests.differential.rounding import always_rounding
+from tests.engine.compiler.emulation import BF16, INT8, WIDTHS
 from tests.engine.models import write_model
 
 _THREADS = (2, 3, 5, 8, 64)
@@ -76,7 +76,7 @@ def test_random_layers(tmp_path: Path, seed: int, precision: str) -> None:
     layer = _Layer(choices)
     path = layer.write(tmp_path, numbers)
     x = rounded_to_bfloat16(numbers.standard_normal(layer.x).astype(np.float32))
-    special = {"f32": [], "bf16": bf16_targets(), "int8": int8_targets()}[precision]
+    special = {"f32": [], "bf16": BF16, "int8": INT8}[precision]
     quantization = Quantization(
         {"layer": Activation.STATIC}, {"x": TensorScale(0.05, choices.choice((0, 77)))}
     )
@@ -94,7 +94,7 @@ def test_random_layers(tmp_path: Path, seed: int, precision: str) -> None:
         assert graph.verification.refused == ()
         return y
 
-    with compiling_for(choices.choice(supported_targets() + special)), always_rounding(precision == "bf16"):
+    with compiling_for(choices.choice(WIDTHS + special)), always_rounding(precision == "bf16"):
         alone = result("native", 1)
         for threads in choices.sample(_THREADS, 2):
             np.testing.assert_array_equal(result("native", threads), alone)
