@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 
 from engine import Array
+from service.codec.json_text import json_number
 from service.inspection.comparison import Compared, Stop, first_problem
 from service.inspection.variant import Variant
 from service.repository.loaded_model import LoadedModel
-from service.traffic.shadow_statistics import Divergence
+from service.repository.traffic_schemas import DivergenceView
 
 
 def find_divergence(
     model: LoadedModel, other: LoadedModel, inputs: Mapping[str, Array], tolerance: float, stop: Stop
-) -> Divergence | None:
+) -> DivergenceView | None:
     """Return the first operator whose results differ by more than a tolerance; None where none does.
 
     Operands are compared that have the same name in both graphs.
@@ -32,4 +33,12 @@ def find_divergence(
     found = first_problem(Compared(model, inputs, variant, {}, tolerance), stop)
     if found is None:
         return None
-    return Divergence(found.operator, found.type, found.absolute, found.relative, found.group)
+    return DivergenceView.model_validate(
+        {
+            "operator": found.operator,
+            "type": found.type,
+            "max_abs": json_number(found.absolute),
+            "max_rel": json_number(found.relative),
+            "group": list(found.group),
+        }
+    )

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from engine import Array
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
+from service.repository.traffic_schemas import DivergenceView
 from service.scheduling.scheduler import Scheduler
-from service.traffic.shadow_statistics import Divergence
 from service.traffic.shadows import Shadows
 from service.traffic.traffic import Traffic
 
@@ -27,7 +27,7 @@ def _find_divergence(
     inputs: Mapping[str, Array],
     tolerance: float,
     stop: Callable[[], str | None],
-) -> Divergence | None:
+) -> DivergenceView | None:
     # it takes a while to import, and hardly any server needs it
     from service.inspection.divergence import find_divergence  # noqa: PLC0415
 

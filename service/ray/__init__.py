@@ -20,7 +20,7 @@ def build(args: Mapping[str, Any]) -> "Application":
     """Return the Ray Serve application that serves models: `serve.run(build({"models": "models"}))`.
 
     Args:
-        args: settings by their names, and `deployment`: the deployment options of the replicas, as `Deployment` has it.
+        args: settings by their names, and `deployment`: the deployment options of the replicas, docs/guides/ray.md.
 
     Raises:
         SettingsError: an argument is unknown or invalid, or has no meaning in a replica.
@@ -28,11 +28,11 @@ def build(args: Mapping[str, Any]) -> "Application":
     """
     from service.ray.arguments import read_arguments  # noqa: PLC0415  # see above
 
-    arguments = read_arguments(args)
+    settings, options = read_arguments(args)
     try:
         from service.ray.application import make_application  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":
             raise
         raise ImportError(f"{error}; Ray Serve comes with: {install_command('ray')}") from error
-    return make_application(arguments)
+    return make_application(settings, options)

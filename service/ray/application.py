@@ -1,12 +1,13 @@
 """The Ray Serve application: replicas of the server, and their deployment options."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from ray import serve
 from ray.serve import Application
 from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
 
-from service.ray.arguments import Arguments, Autoscaling, Deployment
+from service.config.setting_file import SettingsError
 from service.ray.autoscaling import LoadPolicy
 from service.ray.replica import Replica
 
@@ -16,42 +17,85 @@ _UNLIMITED = 1_000_000
 """Requests that Ray passes on to a replica at once: the replica's own queues alone refuse requests."""
 
 
-def make_application(arguments: Arguments) -> Application:
-    """Return the application that `serve.run` runs."""
-    deployment = serve.deployment(name=NAME, **deployment_options(arguments.deployment))
-    return deployment(serve.ingress()(Replica)).bind(dict(arguments.settings))
+def make_application(settings: Mapping[str, Any], options: Mapping[str, Any]) -> Application:
+    """Return the application that `serve.run` runs.
+
+    Args:
+        settings: settings of the server by their names.
+        options: the deployment options, as docs/guides/ray.md has them.
+
+    Raises:
+        SettingsError: an option is unknown or invalid.
+    """
+    try:
+        deployed = serve.deployment(**deployment(**options))(serve.ingress()(Replica))
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"deployment: {error}") from error
+    return deployed.bind(dict(settings))
 
 
-def deployment_options(deployment: Deployment) -> dict[str, Any]:
-    """Return the options of `serve.deployment`."""
-    actor: dict[str, Any] = {"num_cpus": deployment.num_cpus}
-    if deployment.memory is not None:
-        actor["memory"] = deployment.memory
+def deployment(
+    *,
+    num_cpus: float = 1.0,
+    memory: int | None = None,
+    autoscaling: Mapping[str, Any] | None = None,
+    num_replicas: int | None = None,
+    max_replicas_per_node: int | None = None,
+    max_surge_percent: int = 0,
+    graceful_shutdown_timeout_s: float = 45.0,
+    health_check_period_s: float = 5.0,
+    health_check_timeout_s: float = 10.0,
+) -> dict[str, Any]:
+    """Return the options of `serve.deployment`; the parameters are those of `build`.
+
+    Raises:
+        TypeError, ValueError: an option is unknown or invalid; Ray checks most of them.
+    """
+    if not num_cpus > 0:  # Ray would assign none, and the replica take all of the node
+        raise ValueError(f"num_cpus is above 0, got {num_cpus!r}")
     return {
-        **_number(deployment),
-        "ray_actor_options": actor,
-        "max_replicas_per_node": deployment.max_replicas_per_node,
-        "max_surge_percent": deployment.max_surge_percent,
+        "name": NAME,
+        "num_replicas": 1 if num_replicas is None and autoscaling is None else num_replicas,
+        "autoscaling_config": None if autoscaling is None else autoscaling_config(**autoscaling),
+        "ray_actor_options": {"num_cpus": num_cpus} | ({} if memory is None else {"memory": memory}),
+        "max_replicas_per_node": max_replicas_per_node,
+        "max_surge_percent": max_surge_percent,
         "max_ongoing_requests": _UNLIMITED,
         "max_queued_requests": -1,
-        "graceful_shutdown_timeout_s": deployment.graceful_shutdown_timeout_s,
+        "graceful_shutdown_timeout_s": graceful_shutdown_timeout_s,
         "graceful_shutdown_wait_loop_s": 0.5,
-        "health_check_period_s": deployment.health_check_period_s,
-        "health_check_timeout_s": deployment.health_check_timeout_s,
+        "health_check_period_s": health_check_period_s,
+        "health_check_timeout_s": health_check_timeout_s,
         "logging_config": {"enable_access_log": False},  # the server has its own
     }
 
 
-def _number(deployment: Deployment) -> dict[str, Any]:
-    if deployment.autoscaling is None:
-        return {"num_replicas": deployment.num_replicas}
-    return {"autoscaling_config": _autoscaling_config(deployment.autoscaling)}
+def autoscaling_config(
+    *,
+    max_replicas: int,
+    min_replicas: int = 1,
+    target_load: float = 0.7,
+    upscale_delay_s: float = 5.0,
+    downscale_delay_s: float = 60.0,
+    look_back_period_s: float = 15.0,
+) -> AutoscalingConfig:
+    """Return what Ray scales the number of replicas by; the parameters are those of `build`.
 
-
-def _autoscaling_config(autoscaling: Autoscaling) -> AutoscalingConfig:
-    policy = f"{LoadPolicy.__module__}:{LoadPolicy.__qualname__}"
-    wanted = autoscaling.model_dump(exclude={"target_load"})
-    arguments = {"target_load": autoscaling.target_load}
+    Raises:
+        TypeError, ValueError: an option is unknown or invalid; Ray checks most of them.
+    """
+    if min_replicas < 1:  # without a replica nothing would report that requests wait
+        raise ValueError(f"autoscaling.min_replicas is at least 1, got {min_replicas!r}")
+    if not target_load > 0:
+        raise ValueError(f"autoscaling.target_load is above 0, got {target_load!r}")
     return AutoscalingConfig(
-        **wanted, policy=AutoscalingPolicy(policy_function=policy, policy_kwargs=arguments)
+        min_replicas=min_replicas,
+        max_replicas=max_replicas,
+        upscale_delay_s=upscale_delay_s,
+        downscale_delay_s=downscale_delay_s,
+        look_back_period_s=look_back_period_s,
+        policy=AutoscalingPolicy(
+            policy_function=f"{LoadPolicy.__module__}:{LoadPolicy.__qualname__}",
+            policy_kwargs={"target_load": target_load},
+        ),
     )

@@ -64,6 +64,5 @@ def _replay(most: int) -> dict[str, str]:
         "MALLOC_MMAP_THRESHOLD_": str(2 * buffer),
         "MALLOC_TRIM_THRESHOLD_": str(max(_KEPT_BYTES, 8 * buffer)),
         "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response\n    option http-buffer-request",
-        "RAY_SERVE_HAPROXY_RETRIES": "3",
         "RAY_SERVE_HAPROXY_TUNE_BUFSIZE": str(buffer),
     }

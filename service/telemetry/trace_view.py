@@ -9,8 +9,6 @@ from service.repository.traffic_schemas import ShadowRunView
 from service.scheduling.job import Timestamps
 from service.schemas import Trace
 from service.telemetry.recent_runs import RecentRun
-from service.traffic.shadow_statistics import ShadowRun
-from service.traffic.view import describe_shadow_run
 
 
 class TraceSummary(BaseModel):
@@ -77,7 +75,9 @@ def summarize(run: RecentRun, process: int | None = None) -> dict[str, Any]:
     }
 
 
-def describe(run: RecentRun, shadow: ShadowRun | None = None, process: int | None = None) -> dict[str, Any]:
+def describe(
+    run: RecentRun, shadow: ShadowRunView | None = None, process: int | None = None
+) -> dict[str, Any]:
     """Return the fields of a `TraceDetail`.
 
     Args:
@@ -93,7 +93,7 @@ def describe(run: RecentRun, shadow: ShadowRun | None = None, process: int | Non
         "error": record.error,
         "stamps": _milliseconds(record.timestamps),
         "trace": describe_trace(run.trace),
-        "shadow": None if shadow is None else describe_shadow_run(shadow).model_dump(),
+        "shadow": None if shadow is None else shadow.model_dump(),
     }
 
 

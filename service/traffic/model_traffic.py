@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from service.log_context import FIELDS
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
-from service.traffic.shadow_statistics import ShadowOutcome, ShadowRun, ShadowStatistics
+from service.traffic.shadow_statistics import ShadowStatistics
 from service.traffic.split import Split
-
-_RUN = "run"
 
 _logger = logging.getLogger(__name__)
 
@@ -28,7 +26,7 @@ class ModelTraffic:
         shares: the share of each version, lowest version first; empty where no version with a weight is served.
         stable: the version with the largest share; None where none has one.
         chosen: version -> number of requests that it was chosen for.
-        shadow: results of shadow runs; None without `shadow`.
+        shadow: of its shadow runs; None without `shadow`.
     """
 
     def __init__(self, entry: ModelEntry) -> None:
@@ -42,11 +40,7 @@ class ModelTraffic:
         self._split = Split(entry.name, self.shares) if self.shares else None
         self._sticky = None if self.config.sticky is None else self.config.sticky.lower().encode()
         shadow = self.config.shadow
-        self.shadow = None if shadow is None else ShadowStatistics(entry.name)
-        self._shadow_split: Split | None = None
-        if shadow is not None:
-            parts = {_RUN: shadow.share, "": 1 - shadow.share}
-            self._shadow_split = Split(self.name, {key: part for key, part in parts.items() if part})
+        self.shadow = None if shadow is None else ShadowStatistics(entry.name, shadow.share)
         self._warn_of_absent()
 
     def choose(self, entry: ModelEntry, headers: Mapping[bytes, bytes]) -> LoadedModel:
@@ -66,25 +60,6 @@ class ModelTraffic:
         version = split.of(value) if value else split.next()
         self.chosen[version] += 1
         return entry.versions[version]
-
-    def shadow_is_due(self) -> bool:
-        """Return whether a request gets a shadow run; to be called once for each request."""
-        return self._shadow_split is not None and self._shadow_split.next() == _RUN
-
-    def drop_shadow(self, outcome: ShadowOutcome) -> None:
-        """Count a request that was due for a shadow run and got none."""
-        if self.shadow is not None:
-            self.shadow.drop(outcome)
-
-    def observe_shadow(self, run: ShadowRun) -> None:
-        """Count a shadow run, and log where the versions diverge."""
-        if self.shadow is None:
-            return
-        self.shadow.observe(run)
-        if run.divergence is not None:
-            fields = {"model": self.name, "versions": [run.version, run.shadow], "request_id": run.request_id}
-            fields["operator"] = run.divergence.operator
-            _logger.warning("versions diverge", extra={FIELDS: fields})
 
     def _warn_of_absent(self) -> None:
         weighted = {version for version, weight in self.config.weights.items() if weight}

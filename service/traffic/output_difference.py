@@ -1,7 +1,6 @@
 """How far the outputs of two versions lie apart."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -11,34 +10,24 @@ from engine import Array
 from service.repository.loaded_model import LoadedModel
 
 
-@dataclass(frozen=True, slots=True)
-class OutputDifference:
-    """How the outputs of a version compare with those that were answered.
-
-    Attributes:
-        absolute: largest absolute difference; infinite where shapes or dtypes differ, or only one side is a number.
-        relative: the largest over the outputs of the largest absolute difference divided by the largest finite
-            magnitude that was answered, or undivided where that is 0; infinite likewise.
-        labels: items whose most probable label is another one.
-    """
-
-    absolute: float
-    relative: float
-    labels: int = 0
-
-
-def compare_outputs(answered: Sequence[Array], others: Sequence[Array]) -> OutputDifference:
+def compare_outputs(answered: Sequence[Array], others: Sequence[Array]) -> tuple[float, float]:
     """Compare outputs, in order. NaN is equal to NaN, and an infinity to itself.
 
     Args:
         answered: what a client was answered; the reference.
         others: what the other version computed of the same inputs.
+
+    Returns:
+        The largest absolute difference; and the largest over the outputs of that divided by the largest finite
+        magnitude that was answered, or undivided where that is 0. Both are infinite where shapes or dtypes differ, or
+        only one side is a number.
     """
     if len(answered) != len(others):
-        return OutputDifference(inf, inf)
+        return inf, inf
     pairs = [_compare(wanted, other) for wanted, other in zip(answered, others, strict=True)]
-    absolute = max((one for one, _ in pairs), default=0.0)
-    return OutputDifference(absolute, max((relative for _, relative in pairs), default=0.0))
+    return max((absolute for absolute, _ in pairs), default=0.0), max(
+        (part for _, part in pairs), default=0.0
+    )
 
 
 def count_other_labels(

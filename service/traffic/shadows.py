@@ -2,24 +2,30 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from time import monotonic
-from typing import Any, TypeVar
+from time import monotonic, perf_counter, time
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
 
-from engine import StopSignal
+from engine import Array, KuiperError, RunStoppedError, StopSignal, TraceLevel
+from service.codec import Decoded
+from service.codec.json_text import json_number
+from service.errors import ServiceError
 from service.log_context import FIELDS
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
-from service.scheduling.job import Job
+from service.repository.rows import count_rows, run_rows
+from service.repository.traffic_schemas import DivergenceView, ShadowRunView
+from service.scheduling.job import Job, RunOutcome
 from service.scheduling.scheduler import DoneCallback, Scheduler
 from service.traffic.model_traffic import ModelTraffic
-from service.traffic.shadow_budget import ShadowBudget
+from service.traffic.output_difference import compare_outputs, count_other_labels
 from service.traffic.shadow_check import why_not_shadowed
-from service.traffic.shadow_job import FindDivergence, ShadowJob
-from service.traffic.shadow_statistics import ShadowOutcome
+from service.traffic.shadow_statistics import ShadowOutcome, ShadowStatistics
 
 MOST_BYTES = 64 << 20
 """Most bytes of inputs and outputs that are kept for a shadow run; there is never more than one."""
@@ -29,6 +35,18 @@ _RUN_SECONDS = 30.0
 """How long a shadow run may take."""
 _DIVERGENCE_SECONDS = 60.0
 """Between two searches for the operator that diverges first: they take several runs."""
+_EARNED, _MOST_SAVED = 1 / 200, 8.0
+"""Requests that may be in progress during a shadow run: how many each request allows, and the most that are saved up.
+
+A shadow run takes memory bandwidth, caches, the other half of a core, and turns of the interpreter. With one request in
+200 the 99th percentile of latency hardly knows of them. What meets no request costs nothing, so that a server with
+pauses makes all the runs that are asked for.
+"""
+
+FindDivergence = Callable[
+    [LoadedModel, LoadedModel, Mapping[str, Array], float, Callable[[], str | None]], DivergenceView | None
+]
+"""(version, other version, inputs, tolerance, stop) -> where the two diverge first."""
 
 Payload = TypeVar("Payload")
 _logger = logging.getLogger(__name__)
@@ -39,16 +57,117 @@ class _Plan:
     """What becomes of the calls of a version.
 
     Attributes:
-        traffic: that of its model.
+        statistics: of the shadow runs of its model.
         shadow: the version that they are run on as well.
         tolerance: the largest relative difference of outputs that agree.
         searched: when it was last looked for where the two diverge, on the clock of `time.monotonic`.
     """
 
-    traffic: ModelTraffic
+    statistics: ShadowStatistics
     shadow: ref[LoadedModel]
     tolerance: float
     searched: float = field(default=-_DIVERGENCE_SECONDS)
+
+
+class _ShadowJob(Generic[Payload]):
+    """A call whose inputs and outputs are held, by reference, from its decoding until its shadow run.
+
+    Args:
+        call: the call.
+        tolerance: the largest relative difference of outputs that agree.
+
+    Attributes:
+        inputs: operand name -> array; None where its run cannot be compared, or before it is decoded.
+    """
+
+    __slots__ = ("_call", "_outputs", "_seconds", "_tolerance", "inputs")
+
+    def __init__(self, call: Job[Payload], tolerance: float) -> None:
+        self._call = call
+        self._tolerance = tolerance
+        self.inputs: Mapping[str, Array] | None = None
+        self._outputs: Sequence[Array] = ()
+        self._seconds = 0.0
+
+    def call(self) -> Job[Payload]:
+        """Return the call to submit in place of the one that was given; its response is the same."""
+        return replace(self._call, decode=self._decode, encode=self._encode)
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all that is held."""
+        inputs = () if self.inputs is None else self.inputs.values()
+        return sum(array.nbytes for array in (*inputs, *self._outputs))
+
+    def run(self, shadow: LoadedModel, stop: StopSignal, find: FindDivergence | None) -> ShadowRunView | None:
+        """Run the shadow version; returns the result, None where it was stopped.
+
+        Args:
+            shadow: the version that is run.
+            stop: ends the run early.
+            find: finds the operator that diverges first; None: it is not searched for.
+        """
+        given = self.inputs or {}
+        ports = zip(self._call.model.graph.inputs, shadow.graph.inputs, strict=True)
+        inputs = {other.operand: given[port.operand] for port, other in ports}
+        began = perf_counter()
+        outcome: dict[str, Any]
+        try:
+            result = run_rows(shadow, inputs, count_rows(inputs), trace=TraceLevel.OFF, stop=stop)
+        except RunStoppedError:
+            return None
+        except (KuiperError, MemoryError) as error:
+            seconds = perf_counter() - began
+            outcome = dict.fromkeys(("max_abs", "max_rel", "divergence"))
+            outcome |= {
+                "outcome": ShadowOutcome.FAILED.value,
+                "labels": 0,
+                "error": str(error) or "no memory",
+            }
+        else:
+            seconds = perf_counter() - began
+            # a search by operand names takes equal names of the inputs
+            search = None if inputs.keys() != given.keys() else find
+            outcome = self._compare(shadow, result.outputs, stop, search)
+        times = {"run_ms": round(self._seconds * 1e3, 4), "shadow_ms": round(seconds * 1e3, 4)}
+        versions = {"version": self._call.model.version, "shadow": shadow.version}
+        identity = {"request_id": self._call.request_id, "at_ms": round(time() * 1e3, 3)}
+        return ShadowRunView.model_validate(identity | versions | times | outcome)
+
+    def _compare(
+        self, shadow: LoadedModel, outputs: Sequence[Array], stop: StopSignal, find: FindDivergence | None
+    ) -> dict[str, Any]:
+        """Return the fields of a `ShadowRunView` that say how the outputs differ."""
+        model, divergence, labels = self._call.model, None, 0
+        absolute, relative = compare_outputs(self._outputs, outputs)
+        if absolute:
+            with suppress(ServiceError):
+                labels = count_other_labels(model, self._outputs, shadow, outputs)
+        differs = relative > self._tolerance
+        if differs and find is not None:
+            with suppress(KuiperError, ServiceError, MemoryError):  # stopped, or too large to be looked at
+                divergence = find(model, shadow, self.inputs or {}, self._tolerance, stop)
+        return {
+            "outcome": (ShadowOutcome.DIFFERS if differs else ShadowOutcome.AGREES).value,
+            "max_abs": json_number(absolute),
+            "max_rel": json_number(relative),
+            "labels": labels,
+            "divergence": divergence,
+            "error": None,
+        }
+
+    def _decode(self) -> Decoded:
+        decoded = self._call.decode()
+        options = decoded.options
+        if not options.capture and (options.trace or TraceLevel.OFF) < TraceLevel.STATISTICS:
+            self.inputs = decoded.inputs
+        return decoded
+
+    def _encode(self, outcome: RunOutcome) -> Payload:
+        response = self._call.encode(outcome)
+        self._outputs = outcome.result.outputs
+        self._seconds = (outcome.timestamps.forward_end - outcome.timestamps.forward_start) / 1e9
+        return response
 
 
 class Shadows:
@@ -69,7 +188,7 @@ class Shadows:
         self._worker_count = worker_count
         self._find = find
         self._plans: WeakKeyDictionary[LoadedModel, _Plan] = WeakKeyDictionary()
-        self._budget = ShadowBudget()
+        self._saved = _MOST_SAVED
         self._task: asyncio.Task[None] | None = None
         self._stop: StopSignal | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shadow")
@@ -89,7 +208,7 @@ class Shadows:
                 continue
             reason = why_not_shadowed(model, shadow)
             if reason is None:
-                self._plans[model] = _Plan(traffic, ref(shadow), config.tolerance)
+                self._plans[model] = _Plan(statistics, ref(shadow), config.tolerance)
                 self._scheduler.mirror = self.mirror
                 continue
             statistics.refusals[version] = reason
@@ -102,19 +221,19 @@ class Shadows:
 
         Every call of the server comes by here, so that a shadow run makes room for it.
         """
-        self._budget.earn()
+        self._saved = min(self._saved + _EARNED, _MOST_SAVED)
         if self._stop is not None:
-            self._budget.meet()
+            self._saved -= 1
             if self._scheduler.busy_workers() + 1 >= self._worker_count:
                 self._stop.stop("requests need the worker")
         plan = self._plans.get(call.model)
-        if plan is None or not plan.traffic.shadow_is_due():
+        if plan is None or not plan.statistics.is_due():
             return call, done
         reason = self._why_not_now()
         if reason is not None:
-            plan.traffic.drop_shadow(reason)
+            plan.statistics.outcomes[reason] += 1
             return call, done
-        job = ShadowJob(call, plan.tolerance)
+        job = _ShadowJob(call, plan.tolerance)
         return job.call(), partial(self._end, plan, job, done)
 
     def close(self) -> None:
@@ -127,12 +246,12 @@ class Shadows:
     def _why_not_now(self) -> ShadowOutcome | None:
         if self._task is not None or self._is_closed:
             return ShadowOutcome.NO_IDLE_WORKER
-        return None if self._budget.is_open else ShadowOutcome.SPARED
+        return None if self._saved >= 1 else ShadowOutcome.SPARED
 
     def _end(
         self,
         plan: _Plan,
-        job: ShadowJob[Payload],
+        job: _ShadowJob[Payload],
         done: DoneCallback[Payload],
         response: Payload | None,
         error: BaseException | None,
@@ -147,11 +266,11 @@ class Shadows:
         if reason is None and job.byte_count > MOST_BYTES:
             reason = ShadowOutcome.TOO_LARGE
         if reason is not None:
-            plan.traffic.drop_shadow(reason)
+            plan.statistics.outcomes[reason] += 1
             return
         self._task = asyncio.get_running_loop().create_task(self._run_when_idle(plan, job))
 
-    async def _run_when_idle(self, plan: _Plan, job: ShadowJob[Any]) -> None:
+    async def _run_when_idle(self, plan: _Plan, job: _ShadowJob[Any]) -> None:
         """Make a run once workers are idle; none after the last look."""
         try:
             for seconds in _LOOKS:
@@ -159,23 +278,23 @@ class Shadows:
                 if not self._is_closed and self._scheduler.busy_workers() < max(1, self._worker_count // 2):
                     await self._run(plan, job)
                     return
-            plan.traffic.drop_shadow(ShadowOutcome.NO_IDLE_WORKER)
+            plan.statistics.outcomes[ShadowOutcome.NO_IDLE_WORKER] += 1
         finally:
             self._task = self._stop = None
 
-    async def _run(self, plan: _Plan, job: ShadowJob[Any]) -> None:
+    async def _run(self, plan: _Plan, job: _ShadowJob[Any]) -> None:
         shadow = plan.shadow()
         if shadow is None:  # the model was loaded again meanwhile
             return
         if self._scheduler.busy_workers():
-            self._budget.meet()
+            self._saved -= 1
         now = monotonic()
         searches = now - plan.searched >= _DIVERGENCE_SECONDS
         self._stop = StopSignal(now + _RUN_SECONDS)
         try:
             future = self._thread.submit(job.run, shadow, self._stop, self._find if searches else None)
         except RuntimeError:  # the system has no room for the thread
-            plan.traffic.drop_shadow(ShadowOutcome.NO_IDLE_WORKER)
+            plan.statistics.outcomes[ShadowOutcome.NO_IDLE_WORKER] += 1
             return
         try:
             run = await asyncio.wrap_future(future)
@@ -183,8 +302,8 @@ class Shadows:
             _logger.exception("a shadow run could not be made")
             return
         if run is None:
-            plan.traffic.drop_shadow(ShadowOutcome.NO_IDLE_WORKER)
+            plan.statistics.outcomes[ShadowOutcome.NO_IDLE_WORKER] += 1
             return
-        if searches and run.outcome is ShadowOutcome.DIFFERS:
+        if searches and run.outcome == ShadowOutcome.DIFFERS:
             plan.searched = monotonic() - (0 if run.divergence is not None else _DIVERGENCE_SECONDS * 0.9)
-        plan.traffic.observe_shadow(run)
+        plan.statistics.observe(run)

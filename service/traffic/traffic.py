@@ -5,8 +5,8 @@ from threading import Lock
 
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
+from service.repository.traffic_schemas import ShadowRunView
 from service.traffic.model_traffic import ModelTraffic
-from service.traffic.shadow_statistics import ShadowRun
 from service.traffic.shadows import Shadows
 
 
@@ -62,10 +62,11 @@ class Traffic:
             return entry.find(version)
         return traffic.choose(entry, headers)
 
-    def find_shadow_run(self, name: str, request_id: str) -> ShadowRun | None:
+    def find_shadow_run(self, name: str, request_id: str) -> ShadowRunView | None:
         """Return the newest shadow run of a request for a model; None where none is stored."""
         known = self._models.get(name)
-        return None if known is None or known.shadow is None else known.shadow.find(request_id)
+        runs = [] if known is None or known.shadow is None else known.shadow.newest_first()
+        return next((run for run in runs if run.request_id == request_id), None)
 
     def close(self) -> None:
         """End all shadow runs."""

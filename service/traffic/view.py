@@ -2,17 +2,8 @@
 
 from typing import Any
 
-from service.codec.json_text import json_number
-from service.repository.traffic_schemas import (
-    DivergenceView,
-    ShadowRunView,
-    ShadowView,
-    TrafficDetail,
-    TrafficView,
-    VersionTraffic,
-)
+from service.repository.traffic_schemas import ShadowView, TrafficDetail, TrafficView, VersionTraffic
 from service.traffic.model_traffic import ModelTraffic
-from service.traffic.shadow_statistics import Divergence, ShadowRun
 
 
 def describe_traffic(traffic: ModelTraffic) -> TrafficView:
@@ -23,32 +14,7 @@ def describe_traffic(traffic: ModelTraffic) -> TrafficView:
 def describe_traffic_in_detail(traffic: ModelTraffic) -> TrafficDetail:
     """Return what `GET /models/NAME/traffic` shows."""
     runs = [] if traffic.shadow is None else traffic.shadow.newest_first()
-    return TrafficDetail(
-        **_fields(traffic),
-        model=traffic.name,
-        runs=[describe_shadow_run(run) for run in runs],
-    )
-
-
-def describe_shadow_run(run: ShadowRun) -> ShadowRunView:
-    """Return a shadow run as it is shown."""
-    difference = run.difference
-    return ShadowRunView.model_validate(
-        {
-            "request_id": run.request_id,
-            "version": run.version,
-            "shadow": run.shadow,
-            "outcome": run.outcome.value,
-            "run_ms": round(run.seconds * 1e3, 4),
-            "shadow_ms": round(run.shadow_seconds * 1e3, 4),
-            "max_abs": None if difference is None else json_number(difference.absolute),
-            "max_rel": None if difference is None else json_number(difference.relative),
-            "labels": 0 if difference is None else difference.labels,
-            "divergence": _divergence(run.divergence),
-            "error": run.error,
-            "at_ms": round(run.epoch_ms, 3),
-        }
-    )
+    return TrafficDetail(**_fields(traffic), model=traffic.name, runs=runs)
 
 
 def _fields(traffic: ModelTraffic) -> dict[str, Any]:
@@ -81,20 +47,6 @@ def _shadow(traffic: ModelTraffic) -> ShadowView | None:
         tolerance=config.tolerance,
         outcomes={outcome.value: count for outcome, count in statistics.outcomes.items()},
         labels=statistics.labels,
-        divergence=_divergence(statistics.divergence),
+        divergence=statistics.divergence,
         refusals=dict(statistics.refusals),
-    )
-
-
-def _divergence(found: Divergence | None) -> DivergenceView | None:
-    if found is None:
-        return None
-    return DivergenceView.model_validate(
-        {
-            "operator": found.operator,
-            "type": found.type,
-            "max_abs": json_number(found.absolute),
-            "max_rel": json_number(found.relative),
-            "group": list(found.group),
-        }
     )

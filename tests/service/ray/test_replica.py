@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 from anyio.to_thread import current_default_thread_limiter
 from httpx import ASGITransport, AsyncClient
-from uvicorn import config as uvicorn_config
+from uvicorn.config import HTTP_PROTOCOLS, Config
+from uvicorn.server import ServerState
 
 from service.config.machine import Machine
 from service.errors import ServiceError
 from service.ray import replica as replica_module
 from service.ray.autoscaling import BUSY, WAITING, WORKERS
 from service.ray.replica import Replica
+from service.server.connection import Connection
 from service.services import services_of
 
 pytestmark = pytest.mark.anyio
@@ -23,9 +25,8 @@ pytestmark = pytest.mark.anyio
 def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A node of three CPUs, whose process is left as it was."""
     machine = Machine(3, "Ray", 1 << 30, "Ray")
-    monkeypatch.setattr(replica_module, "assigned_machine", lambda: machine)
-    monkeypatch.setattr(uvicorn_config, "HTTP_PROTOCOLS", dict(uvicorn_config.HTTP_PROTOCOLS))
-    monkeypatch.setattr("service.ray.connection.HTTP_PROTOCOLS", uvicorn_config.HTTP_PROTOCOLS)
+    monkeypatch.setattr(replica_module, "_assigned_machine", lambda: machine)
+    monkeypatch.setitem(HTTP_PROTOCOLS, "auto", HTTP_PROTOCOLS["auto"])
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "127.0.0.1")
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
@@ -51,6 +52,14 @@ async def test_a_replica_is_the_server(models: Path) -> None:
         assert await replica.record_autoscaling_stats() == {BUSY: 0.0, WAITING: 0.0, WORKERS: 3.0}
     with pytest.raises(ServiceError, match="shut"):
         await replica.check_health()
+
+
+async def test_uvicorn_speaks_http_with_the_servers_own_connection(models: Path) -> None:
+    app = Replica({"models": str(models)}).__serve_build_asgi_app__()
+    config = Config(app, lifespan="off")  # as Ray makes it
+    config.load()
+    connection = config.http_protocol_class(config=config, server_state=ServerState(), app_state={})  # type: ignore[call-arg]
+    assert isinstance(connection, Connection)
 
 
 @pytest.mark.parametrize(

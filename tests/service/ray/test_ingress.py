@@ -1,13 +1,44 @@
-"""Paths below a route prefix."""
+"""Paths below a route prefix, and the header of a response that names its request."""
 
 from typing import Any
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.ray.route_prefix import RoutePrefix
+from service.ray.ingress import behind_ingress
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "left"),
+    [
+        ([b"one"], [b"one"], []),
+        ([b"one", b"two"], [b"two"], [b"two"]),  # Ray takes the first
+        ([b"not; sound"], [b"chosen"], [b"chosen"]),
+        ([], [b"chosen"], [b"chosen"]),
+    ],
+)
+async def test_an_id_that_ray_adds_is_taken_away(
+    asked: list[bytes], answered: list[bytes], left: list[bytes]
+) -> None:
+    sent: list[Message] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        fields = [(b"X-Request-ID", value) for value in answered]
+        await send({"type": "http.response.start", "status": 200, "headers": [*fields, (b"etag", b"1")]})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    async def receive() -> Message:
+        raise NotImplementedError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "headers": [(b"x-request-id", value) for value in asked]}
+    await behind_ingress(app)(scope, receive, send)
+    assert sent[0]["headers"] == [*((b"x-request-id", value) for value in left), (b"etag", b"1")]
+    assert sent[1] == {"type": "http.response.body", "body": b"x"}
 
 
 async def _seen(scope: Scope) -> Scope:
@@ -22,7 +53,7 @@ async def _seen(scope: Scope) -> Scope:
     async def send(message: Message) -> None:
         raise NotImplementedError
 
-    await RoutePrefix(app)(scope, receive, send)
+    await behind_ingress(app)(scope, receive, send)
     return found[0]
 
 
