@@ -62,11 +62,10 @@ def set_sha256(file: mmap.mmap, digests: dict[tuple[int, int], str]) -> None:
 def sha256_of(data: Array) -> str | None:
     """Return the SHA-256 of elements that are a part of a mapped file, as it was set; None where none was."""
     owner = _owner_of(data)
-    digests = None if owner is None else _digests.get(owner)
-    if digests is None or not data.flags.c_contiguous:
+    if owner is None or owner not in _digests or not data.flags.c_contiguous:
         return None
     first = np.frombuffer(owner, np.uint8, 1).ctypes.data
-    return digests.get((data.ctypes.data - first, data.nbytes))
+    return _digests[owner].get((data.ctypes.data - first, data.nbytes))
 
 
 def _owner_of(data: Array | memoryview) -> mmap.mmap | None:
