@@ -2,18 +2,20 @@
 
 Run: python -m tests.bench.request_path [--calls]
 
-The application runs in this process with the models as shipped, without uvicorn. The request is a picture for the
-digits, with its trace off. Calls on the event loop and on workers are counted; those into dependencies are not, nor
-are comprehensions and generator expressions.
+The application runs in this process, without uvicorn. The request is a picture for the digits, with its trace off.
+Calls on the event loop and on workers are counted; those into dependencies are not, nor are comprehensions and
+generator expressions.
 """
 
 import argparse
 import asyncio
+import shutil
 import sys
 import threading
 from collections import Counter
 from http import HTTPStatus
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
@@ -24,7 +26,7 @@ from service.config.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 _ROOT = f"{ROOT}/"
-PICTURE = ROOT / "models/digits/samples"
+MODEL = ROOT / "models/digits"
 WARM = 20
 """Requests before those that are counted: programs are compiled, caches filled."""
 COUNTED = 5
@@ -47,6 +49,22 @@ class Calls(Counter[Call]):
         """Count on this thread, and on those that start from now on."""
         threading.setprofile(self._profile)
         sys.setprofile(self._profile)
+
+    def uninstall(self) -> None:
+        """Count no more."""
+        threading.setprofile(None)
+        sys.setprofile(None)
+
+    async def of(self, app: Any, body: bytes) -> Counter[Call]:
+        """Return how often one request calls each function."""
+        self.clear()
+        self.on = True
+        status = await send(app, body)
+        await asyncio.sleep(0.05)  # the worker goes back to its queue
+        self.on = False
+        if status != HTTPStatus.OK:
+            raise RuntimeError(f"the status is {status}")
+        return Counter(self)
 
     def _profile(self, frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
@@ -97,22 +115,17 @@ async def count() -> Counter[Call]:
     """Return how often one warm request calls each function."""
     calls = Calls()
     calls.install()
-    app = create_app(Settings(models=ROOT / "models", trace_rate=0, log_level="warning"))
-    body = sorted(PICTURE.glob("*.png"))[0].read_bytes()
-    async with app.router.lifespan_context(app):
-        for _ in range(WARM):
-            await send(app, body)
-        await asyncio.sleep(0.2)  # what the last request left to the workers
-        counted = []
-        for _ in range(COUNTED):
-            calls.clear()
-            calls.on = True
-            status = await send(app, body)
-            await asyncio.sleep(0.05)
-            calls.on = False
-            if status != HTTPStatus.OK:
-                raise RuntimeError(f"the status is {status}")
-            counted.append(Counter(calls))
+    body = (MODEL / "samples/0.png").read_bytes()
+    try:
+        with TemporaryDirectory() as folder:
+            shutil.copytree(MODEL, Path(folder) / MODEL.name)
+            app = create_app(Settings(models=Path(folder), trace_rate=0, log_level="warning"))
+            async with app.router.lifespan_context(app):
+                for _ in range(WARM):
+                    await send(app, body)
+                counted = [await calls.of(app, body) for _ in range(COUNTED)]
+    finally:
+        calls.uninstall()
     return min(counted, key=Counter.total)  # a slow one is watched for a client that leaves
 
 
