@@ -215,7 +215,7 @@ class RuntimeGraph:
             RunStoppedError: `stop` returned a text.
         """
         executor = self._built()
-        level = choose_level(trace)
+        level = trace if isinstance(trace, TraceLevel) else choose_level(trace)
         if capture:
             check_capture(capture, self._linked.operands)
         arrays = check_inputs(self._linked.inputs, inputs)

@@ -164,14 +164,12 @@ _LEVEL_NAMES = {level.name.lower(): level for level in TraceLevel} | {"stats": T
 """Name -> level; `stats` is what the HTTP API calls it."""
 
 
-def choose_level(wanted: TraceLevel | str) -> TraceLevel:
-    """Return how much of a run to record: `off`, `on`, `statistics` or, in short, `stats`.
+def choose_level(wanted: str) -> TraceLevel:
+    """Return the level of a name: `off`, `on`, `statistics` or, in short, `stats`.
 
     Raises:
         InputError: there is no such level.
     """
-    if isinstance(wanted, TraceLevel):
-        return wanted
     level = _LEVEL_NAMES.get(wanted) if isinstance(wanted, str) else None
     if level is None:
         expected = f"one of {', '.join(level.name.lower() for level in TraceLevel)}, or a TraceLevel"

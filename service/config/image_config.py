@@ -1,6 +1,5 @@
 """The table `[image]` of `model.toml`: how an image becomes an input."""
 
-from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -87,7 +86,7 @@ class ImageConfig(TomlTable):
     std: _PerChannelPositive = (1.0,)
     formats: ImageFormats = KNOWN_FORMATS
 
-    @cached_property
+    @property
     def channels(self) -> int:
         """Number of channels."""
         return 1 if self.colour == "gray" else 3

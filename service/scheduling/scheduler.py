@@ -126,7 +126,9 @@ class Scheduler:
         # without the lock, which workers may hold: `_enqueue` checks again
         if queue is None or self._closed or queue.is_full(self._worker_count - self._busy):
             with self._lock:
-                queue = self._open_queue(model)
+                if self._closed:
+                    raise shutting_down()
+                queue = self._queue(model)
                 queue.room(self._worker_count - self._busy, client)
                 self._forget(queue)  # perhaps the job never comes
         for step in model.steps:
@@ -346,12 +348,6 @@ class Scheduler:
         queue = self._queues.get(model)
         return [] if queue is None else [queue]
 
-    def _open_queue(self, model: LoadedModel) -> ModelQueue:
-        """Return a model's queue, unless the server shuts down."""
-        if self._closed:
-            raise shutting_down()
-        return self._queue(model)
-
     def _queue(self, model: LoadedModel) -> ModelQueue:
         queue = self._queues.get(model)
         if queue is None:
@@ -360,7 +356,7 @@ class Scheduler:
         return queue
 
     def _forget(self, queue: ModelQueue) -> None:
-        if queue.is_idle and queue.model in self._retired:
+        if queue.model in self._retired and queue.is_idle:
             self._queues.pop(queue.model, None)
 
     def _next(self, now: float) -> tuple[ModelQueue | None, float]:
@@ -387,7 +383,9 @@ class Scheduler:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
         with self._lock:
-            queue = self._open_queue(job.model)
+            if self._closed:
+                raise shutting_down()
+            queue = self._queue(job.model)
             try:
                 evicted = queue.room(self._worker_count - self._busy, job.client)
             except ServiceError:

@@ -1,7 +1,8 @@
-"""The payload formats of requests and responses, one file each; headers and first bytes choose among them.
+"""The payload formats of requests and responses, one file each.
 
-`FORMATS` is the one list of them: decoding, `Accept`, the API's description and its examples all read it. The order is
-that of descriptions and messages, and of preference among the responses that a client takes alike.
+Headers and first bytes choose among them. `FORMATS` is the one list of them: decoding, `Accept`, the API's description
+and its examples all read it. The order is that of descriptions and messages, and of preference among the responses that
+a client takes alike.
 """
 
 import re

@@ -116,22 +116,21 @@ def bind_images(
         raise ServiceError(422, "not_an_image_model", message, {"inputs": [port.operator for port in ports]})
     if not images:
         raise _wrong_count(0, "at least one")
+    channels = config.image.channels
     fields = [find_port(ports, name if len(ports) > 1 else None) for name, _ in images]
     targets = [(port, _image_input(config.image, port)) for port in ports if port in fields]
     for port, target in targets:
         count = fields.count(port)
         if not (open_batch and target.batched):
             _check_count(target, count)
-        shape = (count, config.image.channels, target.height, target.width)
+        shape = (count, channels, target.height, target.width)
         limits.check_shape(shape, f"input {port.operator}")
     opened = open_images([data for _, data in images], limits.image_pixels, config.image.formats)
     pairs, pictures = [], list[Picture]()
     for port, target in targets:
         chosen = [image for field, image in zip(fields, opened, strict=True) if field == port]
         wide = widen(target, chosen)
-        limits.check_shape(
-            (len(chosen), config.image.channels, wide.height, wide.width), f"input {port.operator}"
-        )
+        limits.check_shape((len(chosen), channels, wide.height, wide.width), f"input {port.operator}")
         prepared = prepare(chosen, config.image, wide, limits.decode_seconds)
         pairs.append((port, prepared.array))
         placed = zip(chosen, prepared.geometries, strict=True)
