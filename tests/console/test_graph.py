@@ -51,8 +51,8 @@ def test_fit_shows_all_of_a_large_graph_with_landmarks_that_can_be_read(visit: V
     assert 0 <= y < y + layout_of(visit, "large", "none")["height"] * scale <= size["height"]
     landmarks = json.loads(canvas.get_attribute("data-landmarks") or "[]")
     assert len(landmarks) >= 10
-    assert all(name.startswith("layers.") for name, _ in landmarks)
-    places = sorted(place for _, place in landmarks)
+    assert all(name.startswith("layers.") for name, *_ in landmarks)
+    places = sorted(place for _, place, _ in landmarks)
     assert min(below - above for above, below in pairwise(places)) >= 15
     visit.check()
 
@@ -65,7 +65,7 @@ def test_fit_names_the_operators_that_took_longest(visit: Visit) -> None:
     canvas.wait_for()
     visit.page.get_by_role("button", name="Fit").click()
     view_of(visit)
-    landmarks = [name for name, _ in json.loads(canvas.get_attribute("data-landmarks") or "[]")]
+    landmarks = [name for name, *_ in json.loads(canvas.get_attribute("data-landmarks") or "[]")]
     hottest = canvas.get_attribute("data-hottest")
     assert landmarks[0].startswith(f"{hottest} · ")
     assert {"stem", "block1", "block2"} <= set(landmarks)
@@ -118,10 +118,36 @@ def test_the_graph_is_on_the_first_screen_and_can_be_read_without_a_run(
     assert view_of(visit)[2] >= 0.75
     if width > 1000:
         tools = visit.page.locator(".graph-tools > *").all()
-        boxes = [box for box in (tool.bounding_box() for tool in tools) if box]
-        assert max(box["y"] for box in boxes) < min(box["y"] + box["height"] for box in boxes)
-        links = [box for box in (tab.bounding_box() for tab in visit.page.locator("header a").all()) if box]
-        assert max(box["y"] for box in links) < min(box["y"] + box["height"] for box in links)
+        assert_in_a_row(tools)
+        assert_in_a_row(visit.page.locator("header :is(a, select, button)").all())
+
+
+def assert_in_a_row(elements: list[Any]) -> None:
+    boxes = [box for box in (element.bounding_box() for element in elements) if box]
+    assert max(box["y"] for box in boxes) < min(box["y"] + box["height"] for box in boxes)
+
+
+def test_a_header_with_a_long_name_is_one_row(visit: Visit) -> None:
+    visit.page.set_viewport_size({"width": 1024, "height": 768})
+    visit.open("#/digits/graph")
+    visit.page.locator("#pickers option").first.evaluate(
+        "each => each.textContent = 'a-model-of-a-long-name'"
+    )
+    assert_in_a_row(visit.page.locator("header :is(a, select, button)").all())
+    assert visit.page.locator("#tabs").evaluate("tabs => tabs.scrollWidth <= tabs.clientWidth")
+
+
+def test_names_beside_a_narrow_graph_cover_neither_it_nor_the_buttons(visit: Visit) -> None:
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    visit.open("#/digits/graph")
+    visit.page.get_by_role("button", name="Run a sample").click()
+    canvas = visit.page.locator("canvas.graph-canvas:not([data-hottest=''])")
+    canvas.wait_for()
+    visit.page.get_by_role("button", name="Fit").click()
+    view_of(visit)
+    landmarks = json.loads(canvas.get_attribute("data-landmarks") or "[]")
+    assert len(landmarks) > 5
+    assert all(gap >= 0 and y >= 48 for _, y, gap in landmarks)
 
 
 def test_filters_of_a_convolution_are_pictures_beside_their_histogram(visit: Visit) -> None:

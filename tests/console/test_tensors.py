@@ -57,4 +57,5 @@ def test_maps_are_those_of_the_run(visit: Visit, samples: Path) -> None:
     counts = visit.page.locator("[data-counts]").first.get_attribute("data-counts")
     numbers = counts.replace(",", " ").strip("[] ").split()
     assert sum(map(int, numbers)) == values.size == 12_544
+    visit.page.locator(".pill").get_by_text("f32", exact=True).wait_for()
     visit.check()

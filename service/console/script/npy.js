@@ -29,6 +29,9 @@ export const DTYPES = {
   f32: "<f4", f64: "<f8", i64: "<i8", i32: "<i4", i16: "<i2", i8: "|i1", u8: "|u1", bool: "|b1",
 };
 
+/** @param {string} dtype as numpy writes it @returns {string} PNNX's name of it, where it has one */
+export const dtypeName = (dtype) => Object.entries(DTYPES).find(([, own]) => own === dtype)?.[0] ?? dtype;
+
 /**
  * Read an array.
  * @param {Uint8Array} bytes the whole file

@@ -3,7 +3,7 @@
  * @module
  */
 import { LINE } from "./fused.js";
-import { paintLandmarks } from "./landmarks.js";
+import { paintLandmarks, TOP } from "./landmarks.js";
 import { colour } from "../../theme.js";
 import { h } from "../../dom.js";
 
@@ -15,8 +15,9 @@ const LEAST = 0.001;
 const MOST = 4;
 /** From which scale on boxes hold letters that can be read; below it there are landmarks. */
 const READABLE = 0.5;
-/** Room above the drawing, for the buttons. */
-const TOP = 48;
+/** On which part of the room beside the drawing its left side is, on a narrow canvas: names on the right are longer. */
+const NARROW_LEFT = 0.33;
+const NARROW = 500;
 
 /** A canvas that shows a drawing. */
 export class GraphCanvas {
@@ -67,7 +68,7 @@ export class GraphCanvas {
     const { width, height } = this.size;
     const { layout } = this.drawing;
     this.scale = Math.max(LEAST, Math.min(1.2, width / (layout.width + 40), (height - TOP - 8) / layout.height));
-    this.x = (width - layout.width * this.scale) / 2;
+    this.x = (width - layout.width * this.scale) * (width < NARROW && this.scale < READABLE ? NARROW_LEFT : 0.5);
     this.y = TOP + (height - TOP - 8 - layout.height * this.scale) / 2;
     this.changed();
   }

@@ -7,7 +7,13 @@
 /** @typedef {{text: string, side: "left"|"right", top: number, bottom: number, y: number, x: number}} Landmark
  *   in pixels of the canvas; top to bottom is what it names, y where its letters are */
 
+/** Room above the drawing, for the buttons. */
+export const TOP = 48;
 const LETTERS = 16;
+/** From what is named to its name, where there is room for that. */
+const GAP = { left: 26, right: 30 };
+const LEAST_GAP = 8;
+const EDGE = 4;
 const COSTLIEST = 8;
 
 /**
@@ -42,7 +48,7 @@ function placeFor(wanted, others, height) {
   if (wanted < -4 || wanted > height + 4) return null;
   for (let far = 0; far <= 4 * LETTERS; far += 4) {
     for (const y of [wanted + far, wanted - far]) {
-      if (y > LETTERS / 2 && y < height - LETTERS / 2 && others.every((other) => Math.abs(other.y - y) >= LETTERS)) return y;
+      if (y > TOP && y < height - LETTERS / 2 && others.every((other) => Math.abs(other.y - y) >= LETTERS)) return y;
     }
   }
   return null;
@@ -82,13 +88,18 @@ export function paintLandmarks(graph, tones) {
   const { pen } = graph;
   const { width } = graph.size;
   const marks = landmarksOf(graph);
+  /** @type {number[]} */
+  const gaps = [];
   pen.font = "600 12.5px system-ui, sans-serif";
   pen.textBaseline = "middle";
   pen.textAlign = "left";
   pen.lineWidth = 1;
   for (const { text, side, top, bottom, y, x } of marks) {
-    const wide = pen.measureText(text).width;
-    const at = side === "left" ? Math.max(4, x - 26 - wide) : Math.min(width - wide - 4, x + 30);
+    const room = (side === "left" ? x : width - x) - EDGE - LEAST_GAP;
+    const shown = shortened(pen, text, side, room);
+    const wide = pen.measureText(shown).width;
+    const at = side === "left" ? Math.max(EDGE, x - GAP.left - wide) : Math.min(width - wide - EDGE, x + GAP.right);
+    gaps.push(side === "left" ? x - at - wide : at - x);
     pen.strokeStyle = tones.quiet ?? "";
     pen.beginPath();
     if (side === "left") {
@@ -103,7 +114,23 @@ export function paintLandmarks(graph, tones) {
     pen.fillRect(at - 3, y - LETTERS / 2, wide + 6, LETTERS);
     pen.globalAlpha = 1;
     pen.fillStyle = side === "left" ? tones.quiet ?? "" : tones.text ?? "";
-    pen.fillText(text, at, y);
+    pen.fillText(shown, at, y);
   }
-  graph.element.dataset.landmarks = JSON.stringify(marks.map(({ text, y }) => [text, Math.round(y)]));
+  graph.element.dataset.landmarks = JSON.stringify(marks.map(({ text, y }, place) => [text, Math.round(y), Math.round(gaps[place] ?? 0)]));
+}
+
+/**
+ * A name as far as there is room for it: of an operator its beginning and its cost, of a module its end.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {string} text
+ * @param {"left"|"right"} side
+ * @param {number} room in pixels
+ */
+function shortened(pen, text, side, room) {
+  const [name = "", cost = ""] = side === "left" ? [text] : text.split(/(?= · )/);
+  let shown = text;
+  for (let kept = name.length - 1; kept > 1 && pen.measureText(shown).width > room; kept -= 1) {
+    shown = side === "left" ? `…${name.slice(-kept)}` : `${name.slice(0, kept)}…${cost}`;
+  }
+  return shown;
 }

@@ -21,8 +21,8 @@ const KEPT = 120;
  */
 export function live(root, signal) {
   const charts = {
-    requests: lineChart("Requests a second", "All that came, also those that were refused.", (value) => value.toFixed(1)),
-    latency: lineChart("Latency", "Median and 99th percentile of each second, interpolated between the classes of a histogram.", format.milliseconds),
+    requests: lineChart("Requests a second", "All requests, including refused ones.", (value) => value.toFixed(1)),
+    latency: lineChart("Latency", "Median and 99th percentile of each second, estimated from histogram buckets.", format.milliseconds),
     queue: lineChart("Queue", "Requests that wait, and requests that run.", (value) => value.toFixed(0)),
     batch: lineChart("Batch size", "Items of a run, on average.", (value) => value.toFixed(1)),
     errors: lineChart("Errors a second", "Responses that were refusals or failures.", (value) => value.toFixed(1)),

@@ -9,6 +9,7 @@ import { json, query } from "../../api.js";
 import { histogram } from "../../charts/histogram.js";
 import { failure, fill, h, loading, stylesheet } from "../../dom.js";
 import { capture, download } from "../../inference.js";
+import { dtypeName } from "../../npy.js";
 import { remember } from "../../router.js";
 import { firstSample, noRun } from "../../runs.js";
 import { keptInput } from "../../store.js";
@@ -106,7 +107,7 @@ function tensorView(name, tensor, model, backend) {
   return h("div", { class: "stack" },
     h("div", { class: "row between" }, h("h2", {}, "Operand ", h("span", { class: "mono" }, name)),
       h("button", { class: "small", onclick: () => download(new Blob([tensor.file], { type: "application/x-npy" }), `${model}-${name.replaceAll("/", "-")}.npy`) }, "Download .npy")),
-    h("p", { class: "row" }, h("span", { class: "pill" }, format.shape(tensor.shape)), h("span", { class: "pill" }, tensor.dtype), h("span", { class: "pill" }, `${tensor.data.length.toLocaleString("en")} elements`),
+    h("p", { class: "row" }, h("span", { class: "pill" }, format.shape(tensor.shape)), h("span", { class: "pill" }, dtypeName(tensor.dtype)), h("span", { class: "pill" }, `${tensor.data.length.toLocaleString("en")} ${tensor.data.length === 1 ? "element" : "elements"}`),
       backend && h("span", { class: "pill", title: "Values that compiled kernels keep in registers are computed by numpy." }, `computed by ${backend}`)),
     odd && h("p", { class: "notice bad", role: "alert" }, `${odd} among the values; they are magenta in the pictures.`),
     h("div", { class: "tensor-facts" },
