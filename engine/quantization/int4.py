@@ -29,7 +29,8 @@ def int4_scales(weight: Array) -> Array:
     groups = weight.reshape(len(weight), -1, GROUP)
     lowest, highest = groups.min(axis=2), groups.max(axis=2)
     scales = np.where(-lowest > highest, lowest, highest) / np.float32(_LEAST)
-    return np.copysign(np.maximum(np.abs(scales), np.float32(_LEAST_SCALE)), scales)
+    bounded: Array = np.copysign(np.maximum(np.abs(scales), np.float32(_LEAST_SCALE)), scales)
+    return bounded
 
 
 def int4_weights(weight: Array) -> tuple[Array, Array]:

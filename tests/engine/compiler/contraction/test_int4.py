@@ -165,6 +165,6 @@ def test_weights_are_those_of_ggml() -> None:
     weight[0, :6] = 4, 2, -4, 0.26, -0.24, 0.75
     weight[1, :3] = -16, 15, 3
     integers, scales = int4_weights(weight)
-    np.testing.assert_array_equal(scales, np.float32([[-0.5], [2]]))
+    np.testing.assert_array_equal(scales, [[-0.5], [2]])
     np.testing.assert_array_equal(integers[0, :6], [-8, -4, 7, -1, 0, -2])
     np.testing.assert_array_equal(integers[1, :3], [-8, 7, 2])
