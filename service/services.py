@@ -154,7 +154,7 @@ class Services:
             self.scheduler,
             self.settings,
             self.traffic.of_all(entries),
-            None if self.poller is None else self.poller.status,
+            self.poller,
         )
         self.telemetry.statistics.keep(snapshot.identities)
         return snapshot

@@ -5,15 +5,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from google.protobuf.json_format import ParseDict
-from google.protobuf.message import DecodeError
 
-from service.config.limits import too_large
 from service.config.override import parse_load_parameters
 from service.errors import ServiceError
 from service.grpc.front import Front, Incoming, UnaryHandler
 from service.grpc.infer_request import parameters_of
-from service.grpc.messages import message_class
-from service.grpc.wire import malformed
+from service.grpc.messages import message_class, parse
 from service.http.changes import needs_one_process
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.policy import scheduling_policy
@@ -41,13 +38,7 @@ def plain_response(name: str, make: Callable[[Any, Incoming], Awaitable[dict[str
     response_class = message_class(f"inference.{name}Response")
 
     async def respond(incoming: Incoming) -> bytes:
-        if len(incoming.data) > _MOST_BYTES:
-            raise too_large("body_too_large", "the message", len(incoming.data), _MOST_BYTES, "bytes")
-        try:
-            request = request_class.FromString(incoming.data)
-        except DecodeError as error:
-            raise malformed(f"it is no {name}Request") from error
-        made = await make(request, incoming)
+        made = await make(parse(request_class, incoming.data, _MOST_BYTES), incoming)
         written: bytes = ParseDict(made, response_class(), ignore_unknown_fields=True).SerializeToString()
         return written
 

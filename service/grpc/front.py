@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TypeAlias
@@ -119,21 +120,16 @@ class Front:
             refusal = explain(error, context.request_id)
             status = code_of(refusal).name
             error.__traceback__ = None  # its frames refer to the error: together they would outlive the call
-            await self.refuse(rpc, context, refusal)
+            if refusal.status == 503:
+                await self.services.error_throttle.wait(context.client)
+            metadata = (*metadata_of(refusal), (_ID_KEY, context.request_id))
+            await rpc.abort(code_of(refusal), details_of(refusal), metadata)
             raise AssertionError("a refused call goes on") from error
         finally:
             self.services.telemetry.request_log.record_call(context, method.path, status)
             if span is not None:
                 span.end(status)
         return response
-
-    async def refuse(self, rpc: Rpc, context: RequestContext, refusal: ServiceError) -> None:
-        """End a call with an error; the error throttle may delay a 503."""
-        if refusal.status == 503:
-            await self.services.error_throttle.wait(context.client)
-        await rpc.abort(
-            code_of(refusal), details_of(refusal), (*metadata_of(refusal), (_ID_KEY, context.request_id))
-        )
 
     def admit(self, method: Method, context: RequestContext) -> None:
         """Check whether a call may be made now, and by its client.
@@ -159,30 +155,31 @@ class Front:
         if client is not None:
             context.client = client
 
-    def reserve(self, context: RequestContext) -> Reservation:
-        """Return the part of the budget that a message of a call gets; nothing is reserved yet."""
-        return Reservation(self._budget, None, context)
+    @contextmanager
+    def accepted(self, context: RequestContext, *, is_counted: bool = True) -> Iterator[Reservation]:
+        """Count a request, for the drain, until its response is made, and give its message a part of the budget."""
+        lifecycle, reservation = self.services.lifecycle, Reservation(self._budget, None, context)
+        if is_counted:
+            lifecycle.begin_request()
+        try:
+            yield reservation
+        finally:
+            reservation.release()
+            if is_counted:
+                lifecycle.end_request()
 
     async def _respond(
         self, method: Method, response: UnaryHandler, rpc: Rpc, context: RequestContext
     ) -> bytes:
         self.admit(method, context)
-        lifecycle = self.services.lifecycle
-        reservation = self.reserve(context)
-        if not method.is_polled:
-            lifecycle.begin_request()
-        try:
+        with self.accepted(context, is_counted=not method.is_polled) as reservation:
             data = await self._receive(rpc)
             reservation.expect(len(data))
             answered = await response(Incoming(rpc, context, data))
-            if len(answered) > SMALL_BYTES:
-                self.unread.add_until_done(context.client, len(answered), rpc)
-            rpc.set_trailing_metadata(((_ID_KEY, context.request_id),))
-            return answered
-        finally:
-            reservation.release()
-            if not method.is_polled:
-                lifecycle.end_request()
+        if len(answered) > SMALL_BYTES:
+            self.unread.add_until_done(context.client, len(answered), rpc)
+        rpc.set_trailing_metadata(((_ID_KEY, context.request_id),))
+        return answered
 
     async def _receive(self, rpc: Rpc) -> bytes:
         """Return the message of a call, once it has arrived.

@@ -2,13 +2,9 @@
 
 import asyncio
 
-from google.protobuf.message import DecodeError
-
-from service.config.limits import too_large
 from service.errors import ServiceError, shutting_down
 from service.grpc.front import Incoming
-from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE, message_class
-from service.grpc.wire import malformed
+from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE, message_class, parse
 from service.lifecycle import Phase
 from service.services import Services
 
@@ -49,7 +45,7 @@ class Health:
         Raises:
             ServiceError: 400 `invalid_message`, 404 `service_not_found`, 413 `body_too_large`.
         """
-        service = _service(incoming.data)
+        service = str(parse(_Request, incoming.data, _MOST_BYTES).service)
         if service not in _KNOWN:
             message = f"the server has no service {service[:80]!r}; it has {', '.join(_KNOWN[1:])}"
             raise ServiceError(404, "service_not_found", message, {"known": list(_KNOWN[1:])})
@@ -64,7 +60,7 @@ class Health:
             ServiceError: 400 `invalid_message`, 413 `body_too_large`, 503 `shutting_down` where another process takes
                 the place of this one.
         """
-        service = _service(incoming.data)
+        service = str(parse(_Request, incoming.data, _MOST_BYTES).service)
         event = asyncio.Event()
         self._changed.add(event)
         sent = None
@@ -93,12 +89,3 @@ class Health:
                 status = _NOT_SERVING
         written: bytes = _Response(status=status).SerializeToString()
         return written
-
-
-def _service(data: bytes) -> str:
-    if len(data) > _MOST_BYTES:
-        raise too_large("body_too_large", "the message", len(data), _MOST_BYTES, "bytes")
-    try:
-        return str(_Request.FromString(data).service)
-    except DecodeError as error:
-        raise malformed("it is no HealthCheckRequest") from error

@@ -1,16 +1,14 @@
 """What a `ModelInferRequest` says besides raw tensors, in the terms that requests over HTTP have."""
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 from service.codec.conversion import to_integers
 from service.errors import ServiceError
 from service.grpc.infer_message import InferMessage
-from service.grpc.messages import ModelInferRequest
-from service.grpc.wire import malformed
+from service.grpc.messages import ModelInferRequest, parse
 from service.v2.binary import write_strings
 from service.v2.datatypes import BOOL, BYTES, DTYPES
 from service.v2.document import Document, bad_request
@@ -40,16 +38,8 @@ _PIECE = 1 << 15
 """Numbers that are converted at a time, to release the GIL in between."""
 
 
-class Head(NamedTuple):
-    """What a request says besides raw tensors.
-
-    Attributes:
-        request: what it says, in the terms of HTTP.
-        contents: for each input its `InferTensorContents`; None where it has none.
-    """
-
-    request: InferRequest
-    contents: tuple[Any | None, ...]
+Head = tuple[InferRequest, tuple[Any | None, ...]]
+"""What a request says in the terms of HTTP, and for each input its `InferTensorContents`; None where it has none."""
 
 
 def read_head(message: InferMessage) -> Head:
@@ -58,16 +48,17 @@ def read_head(message: InferMessage) -> Head:
     Raises:
         ServiceError: 400, 413 `too_many_values`.
     """
-    found = _parse_brief(message.head) if len(message.head) <= _BRIEF_BYTES else _parse(message.head)
-    inputs, raw = found.request.inputs, message.raw
+    read = _parse_brief if len(message.head) <= _BRIEF_BYTES else _parse
+    request, contents = read(message.head)
+    inputs, raw = request.inputs, message.raw
     if raw:
-        for tensor, contents in zip(inputs, found.contents, strict=True):
-            if contents is not None:
+        for tensor, given_contents in zip(inputs, contents, strict=True):
+            if given_contents is not None:
                 given = "has contents, but the request has raw_input_contents as well"
                 raise bad_request(f"{tensor.place} {given}; send one of them")
         if len(raw) != len(inputs):
             raise bad_request(f"the request has {len(inputs)} inputs and {len(raw)} raw_input_contents")
-    return found
+    return request, contents
 
 
 def raw_contents(tensor: InputTensor, contents: Any | None) -> memoryview:
@@ -110,12 +101,9 @@ def parameters_of(entry: Any) -> Document:
 
 
 def _parse(head: bytes) -> Head:
-    try:
-        message = ModelInferRequest.FromString(head)
-    except DecodeError as error:
-        raise malformed("it is no ModelInferRequest") from error
+    message = parse(ModelInferRequest, head, len(head))  # its size was checked before
     contents = [entry.contents if entry.HasField("contents") else None for entry in message.inputs]
-    return Head(parse_request(_document(message)), tuple(contents))
+    return parse_request(_document(message)), tuple(contents)
 
 
 _parse_brief = lru_cache(_MOST_HEADS)(_parse)

@@ -10,7 +10,11 @@ from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
+
+from service.config.limits import too_large
+from service.grpc.wire import malformed
 
 DESCRIPTORS = Path(__file__).parent / "proto" / "services.binpb"
 """The descriptors of all `.proto` files; `python -m tests.service.grpc.descriptors` writes it."""
@@ -33,6 +37,20 @@ POOL = _load_pool()
 def message_class(name: str) -> Any:
     """Return the class of a message, by its full name such as `inference.ModelInferRequest`."""
     return GetMessageClass(POOL.FindMessageTypeByName(name))
+
+
+def parse(message: Any, data: bytes, most_bytes: int) -> Any:
+    """Return a message of a class from its bytes.
+
+    Raises:
+        ServiceError: 400 `invalid_message`, 413 `body_too_large`.
+    """
+    if len(data) > most_bytes:
+        raise too_large("body_too_large", "the message", len(data), most_bytes, "bytes")
+    try:
+        return message.FromString(data)
+    except DecodeError as error:
+        raise malformed(f"it is no {message.DESCRIPTOR.name}") from error
 
 
 ModelInferRequest = message_class("inference.ModelInferRequest")

@@ -1,7 +1,5 @@
 """gRPC channel options from the server's settings: limits and TLS."""
 
-from pathlib import Path
-
 import grpc
 
 from service.config.setting_file import SettingsError
@@ -72,11 +70,7 @@ def tls_credentials(settings: Settings) -> grpc.ServerCredentials | None:
         raise SettingsError("grpc_port: gRPC takes no private key with a password; give it one without")
     chain = settings.ssl_certfile.read_bytes()
     key = (settings.ssl_keyfile or settings.ssl_certfile).read_bytes()
-    authorities = _read(settings.ssl_ca_certs)
+    authorities = None if settings.ssl_ca_certs is None else settings.ssl_ca_certs.read_bytes()
     return grpc.ssl_server_credentials(
         [(key, chain)], root_certificates=authorities, require_client_auth=authorities is not None
     )
-
-
-def _read(path: Path | None) -> bytes | None:
-    return None if path is None else path.read_bytes()

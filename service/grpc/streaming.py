@@ -132,12 +132,10 @@ class Streams:
         data, context, spans = incoming.data, incoming.context, self._front.spans
         span = None if spans is None else spans.begin_call(self._method.path[1:], None)
         status = CANCELLED
-        lifecycle = self._front.services.lifecycle
-        reservation = self._front.reserve(context)
-        lifecycle.begin_request()
         try:
-            reservation.expect(len(data))
-            response = await self._inference.respond(incoming)
+            with self._front.accepted(context) as reservation:
+                reservation.expect(len(data))
+                response = await self._inference.respond(incoming)
             status = OK
         except Exception as error:
             refusal = explain(error, context.request_id)
@@ -147,8 +145,6 @@ class Streams:
                 return refusal
             return _failed(data, refusal)
         finally:
-            reservation.release()
-            lifecycle.end_request()
             if span is not None:
                 span.end(status)
         return prefix(_RESPONSE, len(response) + len(_FINAL)) + response + _FINAL

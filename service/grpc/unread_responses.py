@@ -1,7 +1,6 @@
 """How much of the responses of gRPC clients have not read yet."""
 
 from collections import Counter
-from functools import partial
 from typing import Any
 
 from service.context import Peer
@@ -53,7 +52,4 @@ class UnreadResponses:
     def add_until_done(self, client: Peer, size: int, rpc: Any) -> None:
         """Count the response to a call of gRPC until that is over."""
         self.add(client, size)
-        rpc.add_done_callback(partial(self._remove_of, client, size))
-
-    def _remove_of(self, client: Peer, size: int, _rpc: object) -> None:
-        self.remove(client, size)
+        rpc.add_done_callback(lambda _: self.remove(client, size))

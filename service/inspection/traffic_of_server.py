@@ -1,13 +1,14 @@
 """The traffic of a server's models, with all that it makes use of."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from engine import Array
+from service.codec.json_text import json_number
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
 from service.repository.traffic_schemas import DivergenceView
 from service.scheduling.scheduler import Scheduler
-from service.traffic.shadows import Shadows
+from service.traffic.shadows import Shadows, Stop
 from service.traffic.traffic import Traffic
 
 
@@ -18,17 +19,42 @@ def make_traffic(settings: Settings, scheduler: Scheduler) -> Traffic:
         settings: the server's.
         scheduler: its queues and workers.
     """
-    return Traffic(Shadows(scheduler, settings.worker_count, _find_divergence))
+    return Traffic(Shadows(scheduler, settings.worker_count, find_divergence))
 
 
-def _find_divergence(
-    model: LoadedModel,
-    other: LoadedModel,
-    inputs: Mapping[str, Array],
-    tolerance: float,
-    stop: Callable[[], str | None],
+def find_divergence(
+    model: LoadedModel, other: LoadedModel, inputs: Mapping[str, Array], tolerance: float, stop: Stop
 ) -> DivergenceView | None:
-    # it takes a while to import, and hardly any server needs it
-    from service.inspection.divergence import find_divergence  # noqa: PLC0415
+    """Return the first operator whose results differ by more than a tolerance; None where none does.
 
-    return find_divergence(model, other, inputs, tolerance, stop)
+    Operands are compared that have the same name in both graphs.
+
+    Args:
+        model: a version.
+        other: the other one, whose inputs have the same names.
+        inputs: operand name -> array.
+        tolerance: largest difference that is ignored, relative to the value and to the largest of its tensor.
+        stop: asked before each layer of most runs.
+
+    Raises:
+        ServiceError: 413 `comparison_too_large`.
+        InputError, LayerError: a version does not run on the inputs.
+        RunStoppedError: `stop` said so.
+    """
+    # these take a while to import, and hardly any server needs them
+    from service.inspection.comparison import Compared, first_problem  # noqa: PLC0415
+    from service.inspection.variant import Variant  # noqa: PLC0415
+
+    variant = Variant(f"{other.name}, version {other.version}", other.graph)
+    found = first_problem(Compared(model, inputs, variant, {}, tolerance), stop)
+    if found is None:
+        return None
+    return DivergenceView.model_validate(
+        {
+            "operator": found.operator,
+            "type": found.type,
+            "max_abs": json_number(found.absolute),
+            "max_rel": json_number(found.relative),
+            "group": list(found.group),
+        }
+    )

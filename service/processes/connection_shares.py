@@ -1,15 +1,14 @@
 """How many connections each of several processes has, so that new ones go to the process with the fewest.
 
-The numbers lie in memory that all processes map, a signed 64-bit integer for each slot, which only the process in that
+The numbers lie in a file that all processes map, a signed 64-bit integer for each slot, which only the process in that
 slot writes; the process that started it does so once it has ended. A number below 0 is that of a slot where no new
 connections are taken.
 """
 
 import mmap
 import os
+import tempfile
 from array import array
-
-from service.processes.anonymous_memory import make_memory
 
 _NUMBER_BYTES = 8
 _CLOSED = -1
@@ -18,8 +17,13 @@ _SLACK = 4
 
 
 def make_shares_memory(slots: int) -> int:
-    """Return the descriptor of a memory for so many slots, in none of which connections are taken yet."""
-    descriptor = make_memory("kuiper-connections", slots * _NUMBER_BYTES)
+    """Return the descriptor of a file without a name for so many slots, in none of which connections are taken yet.
+
+    Raises:
+        OSError: the folder for temporary files has no room for it.
+    """
+    with tempfile.TemporaryFile() as file:
+        descriptor = os.dup(file.fileno())
     for slot in range(slots):
         withdraw(descriptor, slot)
     return descriptor

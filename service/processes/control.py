@@ -36,6 +36,7 @@ class Control(asyncio.Protocol):
         self._actions = {RETIRE[0]: retire, ABORT[0]: abort}
         self._stop = stop
         self._transport: asyncio.Transport | None = None
+        self._is_ready = False
 
     async def connect(self) -> None:
         """Begin to receive."""
@@ -45,8 +46,9 @@ class Control(asyncio.Protocol):
         self._transport, _ = await loop.create_connection(lambda: self, sock=opened)
 
     def send_ready(self) -> None:
-        """Report that the worker serves."""
-        if self._transport is not None and not self._transport.is_closing():
+        """Report once that the worker serves."""
+        if self._transport is not None and not self._is_ready:
+            self._is_ready = True
             self._transport.write(READY)
 
     def data_received(self, data: bytes) -> None:

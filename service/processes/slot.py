@@ -24,9 +24,8 @@ class Slot:
         processes: how many processes there are.
         sockets: descriptors of the listening sockets, which all processes share.
         channel: descriptor of the control channel to the supervisor.
-        slots: how many slots there are.
         metrics: folder in which `prometheus_client` keeps the counters of all slots.
-        shares: descriptor of the memory in which each process notes how many connections it has.
+        shares: descriptor of the file in which each process notes how many connections it has.
         is_first: whether no other process serves yet, so that the port is served while models are loaded.
         is_shown: whether what it does at its start is logged; otherwise only what goes wrong is.
         grpc_port: port that all processes listen on for gRPC; None without.
@@ -36,12 +35,16 @@ class Slot:
     processes: int
     sockets: tuple[int, ...]
     channel: int
-    slots: int
     metrics: str
     shares: int
     is_first: bool
     is_shown: bool
     grpc_port: int | None
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are: one more than processes, for the one that takes the place of another."""
+        return self.processes + 1
 
     @property
     def descriptors(self) -> tuple[int, ...]:

@@ -14,39 +14,66 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
+from time import monotonic
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from service.processes.backoff import Backoff
 from service.processes.connection_shares import make_shares_memory, withdraw
 from service.processes.control import ABORT, READY, RETIRE
 from service.processes.slot import START_FAILED, Slot
 
 MOST_FAILED_STARTS = 5
 """Consecutive failed starts while no process serves, before the server ends."""
+FIRST_SECONDS, MOST_SECONDS = 0.5, 30.0
+"""The wait before the second restart in a row, which doubles with each further one, and the longest."""
+SOUND_SECONDS = 60.0
+"""A process that has lived so long did not end because of its start: the next one starts at once."""
 
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(eq=False, slots=True)
 class _Process:
     """A worker process.
 
-    Attributes:
+    Args:
         number: its slot.
         process: the process.
-        control: the supervisor's end of its control channel.
+        channel: the supervisor's end of its control channel.
     """
 
-    number: int
-    process: asyncio.subprocess.Process
-    control: socket.socket
-    _ready: asyncio.Event = field(default_factory=asyncio.Event)
+    def __init__(
+        self,
+        number: int,
+        process: asyncio.subprocess.Process,
+        channel: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:
+        self.number = number
+        self.process = process
+        self._receiving, self._sending = channel
+        self._is_ready = False
+        self._start = asyncio.create_task(self._until_started())
+
+    async def _until_started(self) -> None:
+        """Return once it serves or has ended."""
+        with suppress(ConnectionError):
+            self._is_ready = await self._receiving.read(1) == READY
+        if not self._is_ready:
+            await self.process.wait()
+
+    async def until_ready(self) -> bool:
+        """Return whether it serves, once it does or has ended."""
+        await asyncio.shield(self._start)
+        return self.serves
+
+    async def until_ended(self) -> None:
+        """Return once it has ended, and close its channel."""
+        await self.process.wait()
+        self._sending.close()
 
     @property
     def serves(self) -> bool:
         """Whether it is ready and has not ended."""
-        return self._ready.is_set() and self.process.returncode is None
+        return self._is_ready and self.process.returncode is None
 
     @property
     def ending(self) -> str:
@@ -61,35 +88,12 @@ class _Process:
 
     def send(self, message: bytes) -> None:
         """Send a message; a process that has ended gets none."""
-        with suppress(OSError):
-            self.control.send(message)
+        if self.process.returncode is None:
+            self._sending.write(message)
 
     def terminate(self) -> None:
         with suppress(ProcessLookupError):
             self.process.terminate()
-
-    async def until_ready(self) -> bool:
-        """Return whether it serves, once it does or has ended."""
-        tasks = [asyncio.ensure_future(self._ready.wait()), asyncio.ensure_future(self.process.wait())]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-        return self.serves
-
-    def receive(self) -> None:
-        """Take what it sends; called when there is something to read."""
-        try:
-            data = self.control.recv(16)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if READY in data:
-            self._ready.set()
-        if not data:
-            asyncio.get_running_loop().remove_reader(self.control)
 
 
 @dataclass(eq=False, slots=True)
@@ -131,9 +135,9 @@ class Supervisor:
         self._url = url
         self._sockets = sockets
         self._grpc_port = grpc_port
-        self._slots = count + 1
         self._metrics = metrics
-        self._shares = make_shares_memory(self._slots)
+        self._free = set(range(count + 1))
+        self._shares = make_shares_memory(len(self._free))
         self._processes: set[_Process] = set()
         self._workers: list[_Worker] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -197,21 +201,21 @@ class Supervisor:
         Raises:
             OSError: the system starts no process.
         """
-        taken = {process.number for process in self._processes}
-        number = next(number for number in range(self._slots) if number not in taken)
         ours, theirs = socket.socketpair()
+        number = min(self._free)
         slot = Slot(
-            number,
-            self._count,
-            tuple(opened.fileno() for opened in self._sockets),
-            theirs.fileno(),
-            self._slots,
-            self._metrics,
-            self._shares,
-            is_first,
-            is_shown,
-            self._grpc_port,
+            number=number,
+            processes=self._count,
+            sockets=tuple(opened.fileno() for opened in self._sockets),
+            channel=theirs.fileno(),
+            metrics=self._metrics,
+            shares=self._shares,
+            is_first=is_first,
+            is_shown=is_shown,
+            grpc_port=self._grpc_port,
         )
+        self._free.remove(number)  # before another start can look
+        channel = await asyncio.open_connection(sock=ours)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # inherited from its first moment on
         try:
             with theirs:
@@ -224,13 +228,12 @@ class Supervisor:
                     process_group=0,
                 )
         except OSError:
-            ours.close()
+            channel[1].close()
+            self._free.add(number)
             raise
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
-        ours.setblocking(False)
-        process = _Process(number, started, ours)
-        asyncio.get_running_loop().add_reader(ours, process.receive)
+        process = _Process(number, started, channel)
         self._processes.add(process)
         if self._stopping.is_set():
             process.terminate()
@@ -238,32 +241,31 @@ class Supervisor:
 
     async def _until_ended(self, process: _Process) -> None:
         """Return once a process has ended; its slot is free then."""
-        await process.process.wait()
+        await process.until_ended()
         if process not in self._processes:  # its slot may be taken again
             return
-        self._processes.discard(process)
+        self._processes.remove(process)
+        self._free.add(process.number)
         withdraw(self._shares, process.number)
         mark_process_dead(process.number, self._metrics)  # type: ignore[no-untyped-call]  # its counters stay
-        asyncio.get_running_loop().remove_reader(process.control)
-        process.control.close()
 
     async def _keep(self, worker: _Worker) -> None:
         """Restart the process of a worker whenever it ends."""
-        backoff = Backoff()
+        seconds, began = 0.0, monotonic()
         while True:
             process = worker.process
             await self._until_ended(process)
             async with worker.replacing:
                 if worker.process is not process:
-                    backoff = Backoff()
+                    seconds, began = 0.0, monotonic()
                     continue
-                seconds = backoff.seconds()
+                seconds = 0.0 if monotonic() - began >= SOUND_SECONDS else seconds
                 when = f"in {seconds:g} s" if seconds else "now"
                 _logger.error(
                     "process %d ended: %s; another one starts %s", process.number, process.ending, when
                 )
                 await asyncio.sleep(seconds)
-                backoff.begin()
+                seconds, began = min(max(2 * seconds, FIRST_SECONDS), MOST_SECONDS), monotonic()
                 try:
                     worker.process = await self._start()
                 except OSError as error:  # no memory or no process is left
@@ -368,14 +370,12 @@ def run_processes(
     _logger.info("listening on %s, starting %d processes", url, count)
     grpc_port = grpc_sockets[0].getsockname()[1] if grpc_sockets else None
 
-    async def run(metrics: str) -> int:
-        return await Supervisor(count, url, sockets, metrics, grpc_port).run()
-
     try:
         folder = TemporaryDirectory(prefix="kuiper-metrics-", ignore_cleanup_errors=True)
+        supervisor = Supervisor(count, url, sockets, folder.name, grpc_port)
     except OSError as error:
         message = "several processes need a folder for their metrics (TMPDIR): %s"
         _logger.error(message, error)  # noqa: TRY400  # it says all there is to say
         return START_FAILED
-    with folder as metrics:
-        return asyncio.run(run(metrics))
+    with folder:
+        return asyncio.run(supervisor.run())

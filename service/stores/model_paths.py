@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from service.repository.files import ModelFilesError, check_name
 from service.repository.fingerprint import FileMark, Fingerprint
@@ -14,20 +13,8 @@ _MOST_NAME_BYTES = 255
 _NOT_MODELS = frozenset({"lost+found", "__pycache__"})
 
 
-class ListedModel(NamedTuple):
-    """A model of a listing.
-
-    Attributes:
-        prefix: where its files are below the place; empty, or with a slash at the end.
-        files: its files, with paths relative to it.
-    """
-
-    prefix: str
-    files: Fingerprint
-
-
-def models_of(files: Iterable[FileMark], name: str, single: str | None) -> dict[str, ListedModel]:
-    """Return each model by its name, in order of name.
+def models_of(files: Iterable[FileMark], name: str, single: str | None) -> dict[str, tuple[str, Fingerprint]]:
+    """Return each model by its name, in order of name: the prefix of its files, and these, with paths behind it.
 
     As in a folder of this machine: where a `.param` file lies at the top, or versions of one model and no other
     models, all of it is one model; otherwise each folder is one. What is hidden is left out.
@@ -52,12 +39,9 @@ def models_of(files: Iterable[FileMark], name: str, single: str | None) -> dict[
     if params and others:  # else the models would be gone because somebody put one file in the wrong place
         raise SourceError(f"{params[0]!r} is beside the models {', '.join(others)}; expected it in a folder")
     if params or (not others and _is_model(listed)):
-        return {single or name: ListedModel("", frozenset(_without_markers(listed)))}
-    models = {
-        folder: ListedModel(f"{folder}/", frozenset(_without_markers(held)))
-        for folder, held in sorted(folders.items())
-    }
-    models = {folder: model for folder, model in models.items() if model.files}
+        return {single or name: ("", _without_markers(listed))}
+    found = {folder: _without_markers(held) for folder, held in sorted(folders.items())}
+    models = {folder: (f"{folder}/", held) for folder, held in found.items() if held}
     if not models:
         raise SourceError("no models: expected folders that each hold a .param and a .bin file")
     if single is not None:
@@ -112,10 +96,12 @@ def _is_left_out(part: str) -> bool:
     return part in _NOT_MODELS or (part.startswith(".") and part not in (".", ".."))
 
 
-def _without_markers(files: list[FileMark]) -> list[FileMark]:
+def _without_markers(files: list[FileMark]) -> Fingerprint:
     """Return files without those that stand for folders, as consoles of stores make them."""
     folders = {file.path[:place] for file in files for place, letter in enumerate(file.path) if letter == "/"}
-    return [file for file in files if file.path and not file.path.endswith("/") and file.path not in folders]
+    return frozenset(
+        file for file in files if file.path and not file.path.endswith("/") and file.path not in folders
+    )
 
 
 def _is_model(files: list[FileMark]) -> bool:

@@ -4,7 +4,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from threading import Event, Thread
 
 from service.errors import ServiceError
@@ -16,23 +15,6 @@ from service.repository.model_source import ModelSource, SourceError
 from service.repository.repository import ModelRepository
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class PollStatus:
-    """Counts of one poller, for the metrics; its thread alone writes them.
-
-    Attributes:
-        succeeded: polls that listed the models.
-        failed: polls that did not.
-        last_success: when a poll last listed the models, in seconds since 1970; 0 before that.
-        changes: how often models were loaded, refused and removed.
-    """
-
-    succeeded: int = 0
-    failed: int = 0
-    last_success: float = 0.0
-    changes: Counter[str] = field(default_factory=lambda: Counter({"loaded": 0, "refused": 0, "removed": 0}))
 
 
 class Poller:
@@ -48,13 +30,18 @@ class Poller:
         step: called before each part of a load; can stop it.
 
     Attributes:
-        status: what came of it so far.
+        succeeded: polls that listed the models.
+        failed: polls that did not.
+        last_success: when a poll last listed the models, in seconds since 1970; 0 before that.
+        changes: how often models were loaded, refused and removed.
     """
 
     def __init__(
         self, source: ModelSource, repository: ModelRepository, seconds: float, step: Step = go_on
     ) -> None:
-        self.status = PollStatus()
+        self.succeeded = self.failed = 0
+        self.last_success = 0.0
+        self.changes = Counter({"loaded": 0, "refused": 0, "removed": 0})
         self._source = source
         self._repository = repository
         self._seconds = seconds
@@ -83,13 +70,13 @@ class Poller:
         try:
             listed = self._source.list()
         except SourceError as error:
-            self.status.failed += 1
+            self.failed += 1
             if not self._is_gone:
                 self._is_gone = True
                 _logger.warning("models cannot be listed", extra={FIELDS: {"reason": str(error)}})
             return
-        self.status.succeeded += 1
-        self.status.last_success = time.time()
+        self.succeeded += 1
+        self.last_success = time.time()
         if self._is_gone:
             self._is_gone = False
             _logger.info("models can be listed again")
@@ -126,7 +113,7 @@ class Poller:
         for known in (self._served, self._refused, self._absent):
             known.pop(name, None)
         self._repository.remove(name)
-        self.status.changes["removed"] += 1
+        self.changes["removed"] += 1
 
     def _take(self, name: str, files: Fingerprint) -> None:
         try:
@@ -146,13 +133,13 @@ class Poller:
                 self._refuse(name, files, error)
         else:
             self._served[name] = files
-            self.status.changes["loaded"] += 1
+            self.changes["loaded"] += 1
             self._absent.pop(name, None)
 
     def _refuse(self, name: str, files: Fingerprint, error: ModelFilesError | ServiceError) -> None:
         """Go on with what was served before, until the files change again."""
         self._refused[name] = files
-        self.status.changes["refused"] += 1
+        self.changes["refused"] += 1
         if isinstance(error, ModelFilesError):  # what cannot be loaded, the repository has noted
             self._repository.refuse(name, str(error))
 

@@ -113,8 +113,8 @@ class StoreSource:
         except SourceError as error:
             where = "" if str(self._url) in str(error) else f"{self._url}: "
             raise SourceError(f"{where}{error}") from error
-        self._prefixes = {name: model.prefix for name, model in found.items()}
-        return {name: model.files for name, model in found.items()}
+        self._prefixes = {name: prefix for name, (prefix, _) in found.items()}
+        return {name: files for name, (_, files) in found.items()}
 
     def take(self, name: str, files: Fingerprint, step: Step = go_on) -> None:
         """Fetch a model, as far as its files are not here yet.

@@ -43,9 +43,9 @@ A shadow run takes memory bandwidth, caches, the other half of a core, and turns
 pauses makes all the runs that are asked for.
 """
 
-FindDivergence = Callable[
-    [LoadedModel, LoadedModel, Mapping[str, Array], float, Callable[[], str | None]], DivergenceView | None
-]
+Stop = Callable[[], str | None]
+"""Returns why a run is to end, None while it may go on."""
+FindDivergence = Callable[[LoadedModel, LoadedModel, Mapping[str, Array], float, Stop], DivergenceView | None]
 """(version, other version, inputs, tolerance, stop) -> where the two diverge first."""
 
 Payload = TypeVar("Payload")

@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.scheduler import Scheduler
-from service.stores.poller import PollStatus
+from service.stores.poller import Poller
 from service.traffic.model_traffic import ModelTraffic
 
 
@@ -22,14 +22,14 @@ class Snapshot:
         scheduler: the queues and workers.
         settings: the server's settings.
         traffic: of each model that has one, by name.
-        polls: what came of looking for changes of models; None where nobody looks.
+        polls: looks for changes of models; None where nobody does.
     """
 
     models: Sequence[LoadedModel]
     scheduler: Scheduler
     settings: Settings
     traffic: Mapping[str, ModelTraffic] = field(default_factory=dict)
-    polls: PollStatus | None = None
+    polls: Poller | None = None
 
     @property
     def identities(self) -> set[tuple[str, str]]:

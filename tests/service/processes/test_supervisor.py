@@ -2,12 +2,14 @@ import asyncio
 import logging
 import os
 import socket
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from service.processes import supervisor
-from service.processes.slot import START_FAILED
+from service.processes.slot import START_FAILED, take_slot
 from service.processes.supervisor import Supervisor, run_processes
 
 pytestmark = [
@@ -28,6 +30,54 @@ async def test_server_ends_in_words_where_the_system_starts_no_process(
     assert [record.message for record in caplog.records] == [
         "no process can be started: Resource temporarily unavailable"
     ]
+
+
+async def test_processes_that_start_together_have_slots_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    numbers = []
+
+    async def start(*command: str, env: dict[str, str], **options: object) -> SimpleNamespace:
+        await asyncio.sleep(0)
+        numbers.append(take_slot(env).number)  # type: ignore[union-attr]
+        return SimpleNamespace(returncode=0, wait=partial(asyncio.sleep, 0))
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    with socket.socket() as listening:
+        supervisor = Supervisor(3, "", [listening], str(tmp_path))
+        started = await asyncio.gather(*(supervisor._start() for _ in range(4)))
+    assert sorted(numbers) == [0, 1, 2, 3]
+    for process in started:
+        await process.until_ended()
+
+
+async def test_restarts_wait_longer_until_a_process_has_lived_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    waits: list[float] = []
+    now, nothing = [0.0], partial(asyncio.sleep, 0)
+
+    async def wait() -> None:
+        now[0] += supervisor.SOUND_SECONDS if len(waits) == 8 else 0
+        await nothing()
+
+    async def start(*command: str, **options: object) -> SimpleNamespace:
+        return SimpleNamespace(returncode=1, wait=wait, terminate=lambda: None)
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 10:
+            raise asyncio.CancelledError
+        await nothing()
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    monkeypatch.setattr(supervisor, "monotonic", lambda: now[0])
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with socket.socket() as listening:
+        made = Supervisor(2, "", [listening], str(tmp_path))
+        with pytest.raises(asyncio.CancelledError):
+            await made._keep(supervisor._Worker(await made._start()))
+    assert waits == [0, 0.5, 1, 2, 4, 8, 16, 30, 0, 0.5]
 
 
 def test_server_ends_in_words_where_no_folder_can_be_made(

@@ -94,7 +94,7 @@ class PolledBucket:
 
     @property
     def changes(self) -> dict[str, int]:
-        return {outcome: count for outcome, count in self.poller.status.changes.items() if count}
+        return {outcome: count for outcome, count in self.poller.changes.items() if count}
 
     def states(self) -> int:
         """Return how many states of models are on the disk."""

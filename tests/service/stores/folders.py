@@ -58,4 +58,4 @@ class PolledFolder:
 
     @property
     def changes(self) -> dict[str, int]:
-        return {outcome: count for outcome, count in self.poller.status.changes.items() if count}
+        return {outcome: count for outcome, count in self.poller.changes.items() if count}

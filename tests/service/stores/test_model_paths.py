@@ -15,7 +15,7 @@ def marks(*paths: str) -> Fingerprint:
 
 def models(*paths: str, single: str | None = None) -> dict[str, tuple[str, set[str]]]:
     found = models_of(marks(*paths), "place", single)
-    return {name: (model.prefix, {file.path for file in model.files}) for name, model in found.items()}
+    return {name: (prefix, {file.path for file in files}) for name, (prefix, files) in found.items()}
 
 
 def test_each_folder_is_a_model() -> None:

@@ -41,7 +41,7 @@ def test_what_did_not_change_is_never_loaded_again(tmp_path: Path, loads: list[s
     assert list(polled.repository) == before
     assert sorted(loads) == ["a/1", "b/1"], "they are loaded side by side"
     assert (polled.changes, polled.repository.generation) == ({}, 0)
-    assert (polled.poller.status.succeeded, polled.poller.status.failed) == (10, 0)
+    assert (polled.poller.succeeded, polled.poller.failed) == (10, 0)
 
 
 def test_a_change_is_loaded_once_two_listings_agree(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_folder_that_is_gone_changes_nothing(tmp_path: Path, caplog: pytest.Lo
         polled.polls(3)
     said = [r.getMessage() for r in caplog.records if r.name == "service.stores.poller"]
     assert said == ["models cannot be listed", "models can be listed again"]
-    assert (polled.poller.status.failed, polled.changes) == (6, {})
+    assert (polled.poller.failed, polled.changes) == (6, {})
 
 
 def test_a_link_in_circles_ends(tmp_path: Path) -> None:

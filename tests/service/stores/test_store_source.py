@@ -124,7 +124,7 @@ def test_an_empty_store_changes_nothing(bucket: Bucket, tmp_path: Path) -> None:
     bucket.delete("")
     polled.polls(4)
     assert polled.scales() == {"a/1": 2, "b/1": 3}
-    assert polled.poller.status.failed == 4
+    assert polled.poller.failed == 4
 
 
 def sums(bucket: Bucket, prefix: str) -> str:

@@ -1,10 +1,8 @@
-"""The deployment options, with Ray Serve's own checks; `make test-cluster` has it installed."""
+"""The deployment options of `build`, which Ray Serve checks."""
 
 from typing import Any
 
 import pytest
-
-pytest.importorskip("ray.serve")
 
 from service.config.setting_file import SettingsError
 from service.ray import build
