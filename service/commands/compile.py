@@ -11,6 +11,7 @@ import typer
 import engine
 import service
 from engine import code_folder_in_use
+from engine.compiler.program.background import finish_background
 from service.commands.failure import BAD, CommandError
 from service.commands.opening import model_folder
 from service.commands.output import Json, print_json
@@ -21,6 +22,7 @@ from service.repository.loaded_model import LoadedModel
 from service.repository.repository import RepositoryError, load_entries
 from service.telemetry.load_report import LoadReport
 from service.telemetry.logging import configure_logging
+from service.telemetry.status_line import show_status
 
 GOOD = 0
 """Exit code of a command that did all."""
@@ -91,6 +93,9 @@ def compile_ahead(settings: Iterable[Settings], as_json: bool = False) -> int:
     compile_modules([*engine.__path__, *service.__path__])
     show: Callable[[LoadedModel], None] = _ignore if as_json else _print
     results = [_compile(each, show) for each in settings]
+    show_status("compiling for other batch sizes")
+    finish_background()
+    show_status("")
     folder = code_folder_in_use()
     if folder is None:
         raise CommandError("the folder that KUIPER_CACHE names cannot be written")

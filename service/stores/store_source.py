@@ -239,8 +239,11 @@ class StoreSource:
         with place.open("wb") as target:
             # what has no bytes may be the marker of a folder, which cannot be read
             for chunk in self._store.read(file) if file.size else ():
-                step(f"fetching {file.path}")  # which ends it where the server shuts down
                 size += len(chunk)
+                part = min(100, 100 * size // file.size)
+                step(
+                    f"fetching {file.path}, {part} % of {file.size:,} bytes"
+                )  # ends it where the server shuts down
                 if time.monotonic() > until:
                     raise SourceError(f"{file.path} did not arrive within {FETCH_SECONDS:g} s")
                 if size > file.size:

@@ -46,6 +46,17 @@ def compile_in_background(backlog: Backlog) -> None:
     _submit_next()
 
 
+def finish_background() -> None:
+    """Wait until the compile queues are empty: a process that ends before compiles part of them in vain."""
+    while _is_busy():
+        _thread().submit(_is_busy).result()  # runs after what the thread does now
+
+
+def _is_busy() -> bool:
+    with _lock:
+        return _schedule.is_busy
+
+
 def _submit_next() -> None:
     try:
         _thread().submit(_run_next).add_done_callback(_log_failure)

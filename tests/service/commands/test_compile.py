@@ -40,7 +40,10 @@ def test_a_server_that_starts_later_compiles_and_compares_nothing(
     add_model(tmp_path / "models", "m", VECTOR)
     begin_process(tmp_path / "cache", monkeypatch)
     arguments = ["compile", str(tmp_path / "models"), "--max-batch-size", "4"]
+    finished: list[bool] = []
+    monkeypatch.setattr(command, "finish_background", lambda: finished.append(True))
     assert run_command(arguments) == 0
+    assert finished
     assert capsys.readouterr().out.splitlines() == [
         "m, version 1: 3 programs",
         f"kept in {tmp_path / 'cache'}",

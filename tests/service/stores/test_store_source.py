@@ -225,6 +225,17 @@ def test_the_start_waits_for_a_store_and_tells_why(bucket: Bucket, tmp_path: Pat
     assert not any("://" in text for text in said), "clients see it"
 
 
+def test_the_start_shows_how_much_of_a_file_is_fetched(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.put("a/labels.txt", bytes(250))
+    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    said: list[str] = []
+    load_entries(
+        Settings(models=URL, backend="numpy"), LoadProgress(lambda state: said.append(str(state))), source
+    )
+    parts = [text.partition("labels.txt, ")[2] for text in said if "fetching a/labels.txt" in text]
+    assert parts == ["40 % of 250 bytes", "80 % of 250 bytes", "100 % of 250 bytes"]
+
+
 def test_what_can_be_no_model_ends_the_start_where_it_is_not_polled(bucket: Bucket, tmp_path: Path) -> None:
     bucket.put("a/../../x", b"x")
     source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MOST_BYTES), None, 0.0)

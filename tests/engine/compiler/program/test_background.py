@@ -10,7 +10,7 @@ import pytest
 
 from engine import BuildTimeoutError, RunStoppedError, RuntimeGraph, TensorSpec, TraceLevel
 from engine.compiler.program import background, programs, verifier
-from engine.compiler.program.background import compile_in_background
+from engine.compiler.program.background import compile_in_background, finish_background
 from engine.compiler.program.compile_throttle import CompileThrottle, ThrottledClock
 from engine.compiler.program.hotness import LEAST_RUNS, MOST_SHAPES, PAYBACK_FACTOR, Hotness
 from engine.compiler.program.native import NativeExecutor
@@ -68,6 +68,15 @@ def settle() -> None:
     compile_in_background(work)
     assert done.wait(SECONDS)
     wait_until_idle()
+
+
+def test_a_process_can_wait_for_all_work() -> None:
+    gate = threading.Event()
+    done: list[int] = []
+    compile_in_background(Work(gate.wait, lambda: done.append(1), lambda: done.append(2)))
+    gate.set()
+    finish_background()
+    assert done == [1, 2]
 
 
 @pytest.fixture
