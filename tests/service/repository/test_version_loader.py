@@ -40,7 +40,8 @@ def test_a_model_that_takes_too_long_to_build_is_broken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "precision"), [("", "bf16"), ('precision = "f32"\n', "f32"), ('precision = "auto"\n', "auto")]
+    ("config", "precision"),
+    [("", "bf16"), *((f'precision = "{name}"\n', name) for name in ("f32", "int4", "auto"))],
 )
 def test_model_may_set_its_own_precision(tmp_path: Path, config: str, precision: str) -> None:
     folder = add_model(tmp_path, "m", VECTOR, config + "tolerance = 0.25\n")
