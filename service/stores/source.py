@@ -28,7 +28,7 @@ def open_source(settings: Settings) -> ModelSource:
 # ruff: noqa: PLC0415  # neither these nor their libraries are part of a server whose models are in a folder
 def _open_store(url: StoreUrl, settings: Settings) -> ModelSource:
     try:
-        from service.stores.state_cache import CacheError, StateCache, cache_folder
+        from service.stores.state_cache import StateCache, cache_folder
         from service.stores.store_source import RemoteStore, StoreSource
 
         store: RemoteStore
@@ -48,6 +48,4 @@ def _open_store(url: StoreUrl, settings: Settings) -> ModelSource:
         raise SettingsError(f"models: {problem}") from error
     except SourceError as error:
         raise SettingsError(f"models: {error}") from error
-    except CacheError as error:
-        raise SettingsError(f"KUIPER_CACHE: {error}") from error
     return StoreSource(store, url, cache, settings.model_name, min(settings.poll_seconds, _SETTLE_SECONDS))

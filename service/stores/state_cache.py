@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from service.config.setting_file import SettingsError
 from service.repository.load_progress import Step, go_on
 
 _DIGESTS = "digests"
@@ -26,15 +27,11 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _LOCK_SECONDS = 0.2
 
 
-class CacheError(Exception):
-    """The folder cannot hold a cache; the message says why."""
-
-
 def cache_folder(environment: Mapping[str, str]) -> Path:
     """Return the folder of the cache: beside compiled code, where `KUIPER_CACHE` names a folder for that.
 
     Raises:
-        CacheError: the environment names no home.
+        SettingsError: the environment names no home.
     """
     if environment.get("KUIPER_CACHE"):
         return Path(environment["KUIPER_CACHE"]) / "store"
@@ -43,7 +40,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
         return Path(caches) / "kuiper-store"
     home = environment.get("HOME")
     if not home:
-        raise CacheError("the environment names no home; set KUIPER_CACHE to a folder")
+        raise SettingsError("KUIPER_CACHE: the environment names no home; set KUIPER_CACHE to a folder")
     return Path(home) / ".cache" / "kuiper-store"
 
 
@@ -55,7 +52,7 @@ class StateCache:
         most_bytes: bytes of states that are cached besides those in use.
 
     Raises:
-        CacheError: the folder cannot be made, or others than this user may write to it.
+        SettingsError: the folder cannot be made, or others than this user may write to it.
     """
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
@@ -66,13 +63,14 @@ class StateCache:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = folder.lstat()
         except OSError as error:
-            raise CacheError(f"{folder} cannot keep files of a store: {error.strerror or error}") from error
+            raise SettingsError(
+                f"KUIPER_CACHE: {folder} cannot keep files of a store: {error.strerror or error}"
+            ) from error
         if not stat.S_ISDIR(status.st_mode):
-            raise CacheError(f"{folder} is a link; expected a folder")
+            raise SettingsError(f"KUIPER_CACHE: {folder} is a link; expected a folder")
         if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_MAY_WRITE:
-            raise CacheError(
-                f"{folder} belongs to another user, or others may write to it; expected a folder of your own"
-            )
+            problem = f"{folder} belongs to another user, or others may write to it"
+            raise SettingsError(f"KUIPER_CACHE: {problem}; expected a folder of your own")
 
     @contextmanager
     def alone(self, step: Step = go_on) -> Iterator[None]:

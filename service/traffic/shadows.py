@@ -110,29 +110,31 @@ class _ShadowJob(Generic[Payload]):
         given = self.inputs or {}
         ports = zip(self._call.model.graph.inputs, shadow.graph.inputs, strict=True)
         inputs = {other.operand: given[port.operand] for port, other in ports}
+        found: dict[str, Any] = dict.fromkeys(("max_abs", "max_rel", "divergence", "error")) | {"labels": 0}
         began = perf_counter()
-        outcome: dict[str, Any]
         try:
             result = run_rows(shadow, inputs, count_rows(inputs), trace=TraceLevel.OFF, stop=stop)
         except RunStoppedError:
             return None
         except (KuiperError, MemoryError) as error:
             seconds = perf_counter() - began
-            outcome = dict.fromkeys(("max_abs", "max_rel", "divergence"))
-            outcome |= {
-                "outcome": ShadowOutcome.FAILED.value,
-                "labels": 0,
-                "error": str(error) or "no memory",
-            }
+            found |= {"outcome": ShadowOutcome.FAILED.value, "error": str(error) or "no memory"}
         else:
             seconds = perf_counter() - began
             # a search by operand names takes equal names of the inputs
             search = None if inputs.keys() != given.keys() else find
-            outcome = self._compare(shadow, result.outputs, stop, search)
-        times = {"run_ms": round(self._seconds * 1e3, 4), "shadow_ms": round(seconds * 1e3, 4)}
-        versions = {"version": self._call.model.version, "shadow": shadow.version}
-        identity = {"request_id": self._call.request_id, "at_ms": round(time() * 1e3, 3)}
-        return ShadowRunView.model_validate(identity | versions | times | outcome)
+            found |= self._compare(shadow, result.outputs, stop, search)
+        return ShadowRunView.model_validate(
+            {
+                "request_id": self._call.request_id,
+                "version": self._call.model.version,
+                "shadow": shadow.version,
+                "run_ms": round(self._seconds * 1e3, 4),
+                "shadow_ms": round(seconds * 1e3, 4),
+                "at_ms": round(time() * 1e3, 3),
+                **found,
+            }
+        )
 
     def _compare(
         self, shadow: LoadedModel, outputs: Sequence[Array], stop: StopSignal, find: FindDivergence | None
@@ -153,7 +155,6 @@ class _ShadowJob(Generic[Payload]):
             "max_rel": json_number(relative),
             "labels": labels,
             "divergence": divergence,
-            "error": None,
         }
 
     def _decode(self) -> Decoded:

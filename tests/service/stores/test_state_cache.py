@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from service.stores.state_cache import CacheError, StateCache, cache_folder
+from service.config.setting_file import SettingsError
+from service.stores.state_cache import StateCache, cache_folder
 
 
 def put(cache: StateCache, state: str, size: int = 30) -> Path:
@@ -88,14 +89,14 @@ def test_folders_of_others_are_refused(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    with pytest.raises(CacheError, match="others may write to it"):
+    with pytest.raises(SettingsError, match="others may write to it"):
         StateCache(shared, 100)
     (tmp_path / "link").symlink_to(tmp_path / "target", target_is_directory=True)
     (tmp_path / "target").mkdir()
-    with pytest.raises(CacheError, match="is a link"):
+    with pytest.raises(SettingsError, match="is a link"):
         StateCache(tmp_path / "link", 100)
     (tmp_path / "file").touch()
-    with pytest.raises(CacheError, match="cannot keep files"):
+    with pytest.raises(SettingsError, match="cannot keep files"):
         StateCache(tmp_path / "file", 100)
     StateCache(tmp_path / "own", 100)
     assert ((tmp_path / "own").stat().st_mode & 0o777) == 0o700
@@ -116,5 +117,5 @@ def test_waiting_for_another_process_can_be_stopped(tmp_path: Path) -> None:
 def test_the_folder_is_that_of_the_users_caches() -> None:
     assert cache_folder({"XDG_CACHE_HOME": "/c", "HOME": "/h"}) == Path("/c/kuiper-store")
     assert cache_folder({"XDG_CACHE_HOME": "c", "HOME": "/h"}) == Path("/h/.cache/kuiper-store")
-    with pytest.raises(CacheError, match="no home"):
+    with pytest.raises(SettingsError, match="no home"):
         cache_folder({})
