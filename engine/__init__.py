@@ -2,7 +2,7 @@
 
 from engine import import_time as _import_time  # before all other modules
 from engine import layers as _layers  # registers every layer of the engine
-from engine.backend import Backend, code_folder_in_use
+from engine.backend import Backend, code_folder_in_use, finish_compiling
 from engine.binding.bound_layer import BoundLayer
 from engine.binding.registry import DuplicateLayerError, Layer, LayerRegistry, layer, registry
 from engine.dtypes import PNNX_COMPUTE, PNNX_STORAGE, Array, pnnx_name, widen
@@ -133,6 +133,7 @@ __all__ = [
     "describe_problem",
     "files_at",
     "find_files",
+    "finish_compiling",
     "join_statistics",
     "layer",
     "model_folders",

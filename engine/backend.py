@@ -162,6 +162,13 @@ def code_folder_in_use() -> Path | None:
     return code_store().folder
 
 
+def finish_compiling() -> None:
+    """Wait until programs that are compiled in the background are done: before a process ends that compiles ahead."""
+    from engine.compiler.program.background import finish_background  # noqa: PLC0415  # llvmlite takes its time to load
+
+    finish_background()
+
+
 def _obstacle() -> str | None:
     """Return why kernels cannot be compiled; None if they can."""
     if importlib.util.find_spec("llvmlite") is None:

@@ -10,8 +10,7 @@ import typer
 
 import engine
 import service
-from engine import code_folder_in_use
-from engine.compiler.program.background import finish_background
+from engine import code_folder_in_use, finish_compiling
 from service.commands.failure import BAD, CommandError
 from service.commands.opening import model_folder
 from service.commands.output import Json, print_json
@@ -94,7 +93,7 @@ def compile_ahead(settings: Iterable[Settings], as_json: bool = False) -> int:
     show: Callable[[LoadedModel], None] = _ignore if as_json else _print
     results = [_compile(each, show) for each in settings]
     show_status("compiling for other batch sizes")
-    finish_background()
+    finish_compiling()
     show_status("")
     folder = code_folder_in_use()
     if folder is None:

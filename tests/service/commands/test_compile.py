@@ -41,7 +41,7 @@ def test_a_server_that_starts_later_compiles_and_compares_nothing(
     begin_process(tmp_path / "cache", monkeypatch)
     arguments = ["compile", str(tmp_path / "models"), "--max-batch-size", "4"]
     finished: list[bool] = []
-    monkeypatch.setattr(command, "finish_background", lambda: finished.append(True))
+    monkeypatch.setattr(command, "finish_compiling", lambda: finished.append(True))
     assert run_command(arguments) == 0
     assert finished
     assert capsys.readouterr().out.splitlines() == [

@@ -73,7 +73,8 @@ def settle() -> None:
 def test_a_process_can_wait_for_all_work() -> None:
     gate = threading.Event()
     done: list[int] = []
-    compile_in_background(Work(gate.wait, lambda: done.append(1), lambda: done.append(2)))
+    work = Work(gate.wait, lambda: done.append(1), lambda: done.append(2))
+    compile_in_background(work)
     gate.set()
     finish_background()
     assert done == [1, 2]
