@@ -269,8 +269,8 @@ class DirectConvolution:
 
     def _emit_block(self, e: Emitter, chunk: _Chunk, block: _Block) -> None:
         """Write the loops over rows and tiles, for one block of filters."""
-        weights, numbers = self._filters(e, chunk, block)
         if isinstance(self.arithmetic, Int4) and chunk.unpacked is not None:
+            weights, numbers = self._filters(e, chunk, block)
             size = -(-block.filters // self.lanes), self._width, self.packing.count
             self.arithmetic.unpack(e, weights, numbers, size, chunk.unpacked)
         with e.loop(*chunk.rows) as row:
