@@ -76,7 +76,7 @@ async def explain_prediction(
     maps: Maps = 64,
     layer: LayerQuery = None,
 ) -> Response:
-    """Show which parts of a picture, or which words of a text, a prediction depends on.
+    """Show which parts of a picture or which words of a text a prediction depends on.
 
     The body is one input. With `Accept: image/png` the response is the picture with the heatmap laid over it.
     """

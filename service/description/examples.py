@@ -39,6 +39,7 @@ def examples_for(models: Iterable[LoadedModel]) -> Examples:
             shown: dict[str, Any] = {
                 "summary": f"{model.name}: {example.title}",
                 "description": f"`{command}`",
+                "x-model": model.name,
             }
             if example.media_type in _binary_types() or example.media_type == _FORM_TYPE:
                 kind = _FORM_PICTURE if example.media_type == _FORM_TYPE else example.media_type
@@ -75,10 +76,11 @@ def _binary_types() -> set[str]:
 
 
 def _sample(model: LoadedModel) -> Sample:
-    return Sample(_sample_image(model), _sample_arrays(model), None if model.config.text is None else _TEXT)
+    return Sample(sample_image(model), sample_arrays(model), None if model.config.text is None else _TEXT)
 
 
-def _sample_image(model: LoadedModel) -> Image.Image | None:
+def sample_image(model: LoadedModel) -> Image.Image | None:
+    """Return a picture that a model takes; None if it takes no picture."""
     inputs, config = model.graph.inputs, model.config.image
     target = find_image_input(config, inputs[0]) if config and len(inputs) == 1 else None
     if not isinstance(target, ImageInput) or target.batch not in (1, None):
@@ -86,7 +88,8 @@ def _sample_image(model: LoadedModel) -> Image.Image | None:
     return _draw(target.width, target.height)
 
 
-def _sample_arrays(model: LoadedModel) -> dict[str, Array]:
+def sample_arrays(model: LoadedModel) -> dict[str, Array]:
+    """Return zeros for each input of a model, by its operator; none if they are large, complex or of unknown shape."""
     ports = model.graph.inputs
     if not ports or any(prod(_shape(port)) > _MOST_ELEMENTS or _dtype(port).kind == "c" for port in ports):
         return {}

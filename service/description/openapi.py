@@ -11,6 +11,7 @@ from service.codec import FORMATS, ResponseFormat
 from service.codec.format import BINARY_SCHEMA
 from service.codec.options import OPTIONS_SCHEMA
 from service.description.access import Refusing, describe_access
+from service.description.calls import describe_calls
 from service.description.examples import Examples, examples_for
 from service.description.predictions import describe_parameters, describe_predictions
 from service.http.access import Access
@@ -113,7 +114,9 @@ def install_openapi(
         describe_access(schema, access, origins)
         describe_predictions(schema)
         describe_parameters(schema)
-        _describe_payloads(schema, {} if loaded is None else examples_for(loaded.defaults))
+        bodies = {} if loaded is None else examples_for(loaded.defaults)
+        _describe_payloads(schema, bodies)
+        describe_calls(schema["paths"], () if loaded is None else loaded.defaults, bodies)
         return schema
 
     def with_examples() -> dict[str, Any]:

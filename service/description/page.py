@@ -63,7 +63,7 @@ def _parameters(parameters: Iterable[OpenApiObject]) -> str:
             _code(parameter["name"]),
             escape(parameter["in"]) + (", needed" if parameter.get("required") else ""),
             _type(parameter.get("schema", {})),
-            escape(parameter.get("description", "")),
+            _inline(parameter.get("description", "")),
         )
         for parameter in parameters
     ]
@@ -100,13 +100,13 @@ def _responses(responses: OpenApiObject) -> str:
     rows = [
         (
             _code(status),
-            escape(response.get("description", "")),
+            _inline(response.get("description", "")),
             "<br>".join(
                 f"{_code(media_type)} {_type(described.get('schema', {}))}"
                 for media_type, described in response.get("content", {}).items()
             ),
         )
-        for status, response in responses.items()
+        for status, response in sorted(responses.items())
     ]
     return _table("Responses", rows)
 
@@ -115,7 +115,7 @@ def _schemas(schemas: OpenApiObject) -> Iterator[str]:
     if schemas:
         yield "<h2>schemas</h2>"
     for name, schema in schemas.items():
-        shown = f"<summary><code>{escape(name)}</code> {escape(schema.get('description', ''))}</summary>"
+        shown = f"<summary><code>{escape(name)}</code> {_inline(schema.get('description', ''))}</summary>"
         yield f'<details id="{_anchor(name)}">{shown}{_fields(schema)}</details>'
 
 
@@ -125,7 +125,7 @@ def _fields(schema: OpenApiObject) -> str:
         (
             _code(name) + (" needed" if name in needed else ""),
             _type(field),
-            escape(field.get("description", "")) + _fields(field.get("items", field)),
+            _inline(field.get("description", "")) + _fields(field.get("items", field)),
         )
         for name, field in schema.get("properties", {}).items()
     ]
@@ -165,13 +165,14 @@ def _table(title: str, rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    """Render text with its paragraphs and `code`, the only markup that the description uses."""
-    paragraphs = []
-    for paragraph in filter(None, text.split("\n\n")):
-        pieces = escape(paragraph).split("`")
-        shown = [f"<code>{piece}</code>" if index % 2 else piece for index, piece in enumerate(pieces)]
-        paragraphs.append(f"<p>{''.join(shown)}</p>")
-    return "".join(paragraphs)
+    """Render text with its paragraphs."""
+    return "".join(f"<p>{_inline(paragraph)}</p>" for paragraph in filter(None, text.split("\n\n")))
+
+
+def _inline(text: str) -> str:
+    """Render text with `code`, the only markup that the description uses."""
+    pieces = enumerate(escape(text).split("`"))
+    return "".join(f"<code>{piece}</code>" if index % 2 else piece for index, piece in pieces)
 
 
 def _code(text: str) -> str:

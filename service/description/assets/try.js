@@ -36,6 +36,7 @@ function field(parameter) {
     ? element("select", attributes, element("option", { value: "" }), ...values.map((one) => element("option", {}, one)))
     : element("input", { ...attributes, type: "text" });
   if (parameter.required) input.setAttribute("required", "");
+  if (parameter.example !== undefined) input.value = parameter.example;
   return element("label", {}, `${parameter.name} `, input);
 }
 
@@ -72,6 +73,7 @@ class Body {
       button.addEventListener("click", () => this.fill(example));
       return button;
     }));
+    if (known[0]?.value !== undefined) this.fill(known[0]);
   }
 
   /** @param {Blob|null} example @param {string} note */
@@ -83,13 +85,15 @@ class Body {
   /** @param {any} example */
   async fill(example) {
     this.file.value = "";
+    const model = this.kind.closest("form")?.querySelector("[name=model]");
+    if (model && example["x-model"]) model.value = example["x-model"];
     if (example.externalValue) {
       const response = await fetch(example.externalValue, { headers: authorization() });
       this.text.value = "";
       this.take(await response.blob(), response.ok ? "the example's file is the body" : `no example: ${response.status}`);
     } else if (example.value !== undefined) {
       this.take(null, "");
-      this.text.value = typeof example.value === "string" ? example.value : JSON.stringify(example.value, null, 1);
+      this.text.value = typeof example.value === "string" ? example.value : JSON.stringify(example.value);
     } else {
       this.take(null, "this example is too large to show; send a file");
     }
@@ -133,6 +137,11 @@ async function shown(response) {
   return element("pre", { tabindex: "0" }, pretty.slice(0, LONGEST_TEXT));
 }
 
+/** Fill in the request whose trace is shown. @param {string|null} id of the last run */
+function showTrace(id) {
+  for (const input of document.querySelectorAll("[name=request_id]")) input.value = id ?? "";
+}
+
 /** @param {string} path @param {string} method @param {any} operation */
 function tryForm(path, method, operation) {
   const content = operation.requestBody?.content;
@@ -150,6 +159,7 @@ function tryForm(path, method, operation) {
         method: method.toUpperCase(), body: sent, headers: { ...headers, ...authorization() },
       });
       const found = await shown(response);
+      if (path === "/infer") showTrace(response.headers.get("X-Request-ID"));
       const line = `${response.status} ${response.statusText}, ${Math.round(performance.now() - began)} ms`;
       output.replaceChildren(element("p", {}, element("code", {}, line)), found);
     } catch (error) {

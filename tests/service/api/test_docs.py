@@ -62,10 +62,10 @@ async def test_page_shows_every_operation(app: FastAPI, client: AsyncClient) -> 
             for parameter in operation.get("parameters", ()):
                 assert parameter["name"] in page.text
             for response in operation["responses"].values():
-                assert response["description"] in page.text
+                assert response["description"].replace("`", "") in page.text
             for described in operation.get("requestBody", {}).get("content", {}).values():
                 for example in described.get("examples", {}).values():
-                    assert example["description"].strip("`") in page.text
+                    assert example.get("description", "").strip("`") in page.text
     for name in app.openapi()["components"]["schemas"]:
         assert f"schema-{name}" in page.ids
 

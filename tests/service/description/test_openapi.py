@@ -182,3 +182,7 @@ async def test_no_two_schemas_share_a_name(client: AsyncClient) -> None:
     assert not [name for name in names if "__" in name], (
         "pydantic puts the module before names that it has twice"
     )
+
+
+async def test_the_page_shows_code_without_its_marks(client: AsyncClient) -> None:
+    assert "`" not in (await client.get("/docs")).text

@@ -56,7 +56,9 @@ async def test_a_replica_is_the_server(models: Path) -> None:
 
 async def test_uvicorn_speaks_http_with_the_servers_own_connection(models: Path) -> None:
     app = Replica({"models": str(models)}).__serve_build_asgi_app__()
-    config = Config(app, lifespan="off", log_config=None)  # as Ray makes it, but that logging is that of the tests
+    config = Config(
+        app, lifespan="off", log_config=None
+    )  # as Ray makes it, but that logging is that of the tests
     config.load()
     connection = config.http_protocol_class(config=config, server_state=ServerState(), app_state={})  # type: ignore[call-arg]
     assert isinstance(connection, Connection)
