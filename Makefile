@@ -36,10 +36,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/serve.installed: $(BIN)/python pyproject.toml
+	@echo 'Installing NumPy, llvmlite, FastAPI and their dependencies into $(VENV): 350 MB, about two minutes'
 	$(PIP) install -e .
 	@touch $@
 
 $(VENV)/test.installed: $(BIN)/python pyproject.toml
+	@echo 'Installing the server, test tools and optional clients into $(VENV): 800 MB, about six minutes'
 	$(PIP) install -e '.[dev]'
 	@touch $@ $(VENV)/serve.installed
 

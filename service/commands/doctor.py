@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import Enum
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import typer
@@ -142,7 +142,13 @@ def _packages() -> Iterator[Finding]:
         if found is None:
             yield Finding(name, f"not installed; {purpose} needs it", State.OPTIONAL, cure)
         else:
-            yield Finding(name, found)
+            yield Finding(name, f"{found}, {_torch_wheel()}" if name == "torch" else found)
+
+
+def _torch_wheel() -> str:
+    """Return which of PyTorch's wheels is installed; that for GPUs requires the libraries of these."""
+    has_gpu = any(each.startswith(("nvidia-", "cuda-")) for each in requires("torch") or ())
+    return "with gigabytes of GPU libraries, which nothing here uses" if has_gpu else "without GPU libraries"
 
 
 def _cache() -> Finding:

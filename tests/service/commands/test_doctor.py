@@ -56,3 +56,23 @@ def test_what_slows_or_stops_a_server_changes_the_exit_code(
     assert run_command(["doctor", "--json"]) == 1
     host_target.cache_clear()
     assert findings(capsys)[what]["state"] == "bad"
+
+
+@pytest.mark.parametrize(
+    ("requires", "found"),
+    [
+        (['cuda-toolkit==13; platform_system == "Linux"', "sympy"], "2, with gigabytes of GPU libraries"),
+        (["sympy"], "2, without GPU libraries"),
+        (None, "2, without GPU libraries"),
+    ],
+)
+def test_the_wheel_of_pytorch_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    requires: list[str] | None,
+    found: str,
+) -> None:
+    monkeypatch.setattr(doctor, "_version", lambda _: "2")
+    monkeypatch.setattr(doctor, "requires", lambda _: requires)
+    run_command(["doctor", "--json"])
+    assert findings(capsys)["torch"]["found"].startswith(found)
