@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 
 from engine.model.operator import RuntimeOperator
-from engine.pnnx.mapped_pages import let_go
+from engine.pnnx.mapped_pages import release_pages
 
 _BLOCK = 1 << 20
 """Bytes of weights that are read at a time."""
@@ -37,5 +37,5 @@ def _digest(data: memoryview) -> bytes:
     for first in range(0, len(data), _BLOCK):
         block = data[first : first + _BLOCK]
         digest.update(block)
-        let_go(block)
+        release_pages(block)
     return digest.digest()

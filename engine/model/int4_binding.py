@@ -7,7 +7,7 @@ import numpy as np
 from engine.dtypes import Array
 from engine.model.int8_binding import LINEARS, may_be_int8
 from engine.model.operator import RuntimeOperator
-from engine.pnnx.mapped_pages import let_go
+from engine.pnnx.mapped_pages import release_pages
 from engine.quantization.int4 import GROUP, rounding_error
 
 MOST_ERROR = 2.0**-3
@@ -54,7 +54,7 @@ def _rounded(weight: Array, rounded: Rounder) -> tuple[str, Array | None]:
     made = rounded(weight)
     error = rounding_error(weight, made)
     for array in (weight, made):
-        let_go(array)
+        release_pages(array)
     if error > MOST_ERROR:
         return f"rounding changes its weights by {error:.3g}, more than {MOST_ERROR}", None
     return "", made

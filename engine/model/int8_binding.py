@@ -9,7 +9,7 @@ from engine.dtypes import Array
 from engine.errors import BuildError, describe_problem
 from engine.layers import BUILT_IN
 from engine.model.operator import RuntimeOperand, RuntimeOperator
-from engine.pnnx.mapped_pages import let_go
+from engine.pnnx.mapped_pages import release_pages
 from engine.quantization.layer import Int8Layer
 from engine.quantization.scheme import Activation, Quantization
 from engine.quantization.weights import QuantizedWeights, quantize_weights
@@ -114,7 +114,7 @@ def _int8_layer(
     weight: Array = layer.arguments["weight"]
     try:
         weights = quantize(weight)
-        let_go(weight)
+        release_pages(weight)
     except BuildError as error:
         raise BuildError(f"{place}: {error}") from error
     with np.errstate(over="ignore"):

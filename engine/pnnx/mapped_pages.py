@@ -34,7 +34,7 @@ def map_file(file: BinaryIO) -> mmap.mmap:
     return made
 
 
-def let_go_of_all() -> None:
+def release_all_pages() -> None:
     """Let the system take back the memory of all files that `map_file` mapped, from any thread."""
     with _lock:
         files = list(_mapped)  # as long as they are in use here, nothing else lies in their place
@@ -42,7 +42,7 @@ def let_go_of_all() -> None:
         file.madvise(mmap.MADV_DONTNEED)
 
 
-def let_go(data: Array | memoryview) -> None:
+def release_pages(data: Array | memoryview) -> None:
     """Release the pages of a mapped file that hold bytes (`madvise`); they are faulted in again when read.
 
     No-op for private memory, or few bytes.
@@ -81,7 +81,7 @@ def in_pieces(data: memoryview) -> Iterator[memoryview]:
     """Yield bytes piece by piece, and release the pages of each at the next: at most one of them takes memory."""
     for first in range(0, data.nbytes, _PIECE_BYTES):
         yield data[first : first + _PIECE_BYTES]
-        let_go(data)
+        release_pages(data)
 
 
 def checksum_of(data: memoryview) -> int:

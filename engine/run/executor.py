@@ -20,7 +20,7 @@ class Footprint:
 
     Attributes:
         arena_bytes: bytes of intermediate tensors of one run, laid out by lifetime.
-        least_bytes: most bytes of them that are in use at once; no layout takes less.
+        least_bytes: maximum bytes of them that are in use at once; no layout takes less.
         scratch_bytes: bytes of scratch memory of one run.
         constant_bytes: bytes of packed weights.
         native: operators whose work kernels do.

@@ -51,7 +51,7 @@ a table of its own, which has its name, and is described where the task is.
     default_priority = 1            # priority of requests that name none; 1 is served first
 
     [batching]                      # requests run together, if the graph is proved to take that
-    max_batch_size = 8              # most rows of such a run; default: the server's setting, as for the next
+    max_batch_size = 8              # maximum rows of such a run; default: the server's setting, as for the next
     max_queue_delay_ms = 2.0        # how long a request waits for others; 0: runs with what waits already
     preferred_batch_sizes = [4, 8]  # rows that are not waited beyond; default: only `max_batch_size`
 

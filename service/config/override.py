@@ -102,7 +102,7 @@ class ConfigOverride(_Table):
 
     Attributes:
         name: the model.
-        max_batch_size: most rows of a run; 0 and 1 both turn batching off.
+        max_batch_size: maximum rows of a run; 0 and 1 both turn batching off.
         dynamic_batching: the other settings of batching.
         version_policy: which versions are served.
     """

@@ -22,7 +22,7 @@ def read_text(path: Path, encoding: str = "utf-8", limit: int = MAX_BYTES) -> st
     Args:
         path: the file.
         encoding: of its text.
-        limit: most bytes that are read.
+        limit: maximum bytes that are read.
 
     Raises:
         FileNotFoundError: there is no such file.

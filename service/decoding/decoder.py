@@ -79,7 +79,7 @@ class Task:
         function: module and name of `read(data, arguments) -> (result as JSON, arrays)`.
         data: the body.
         arguments: as JSON.
-        room: most bytes of the arrays.
+        room: maximum bytes of the arrays.
         memory: bytes that the process may take for it, besides `room` and `SPARE_BYTES`.
         accepts: whether a result may be that of the body; a process with another result is ended.
     """

@@ -28,7 +28,7 @@ def read_frame(file: BinaryIO, most: int) -> tuple[dict[str, Any], bytes]:
 
     Args:
         file: where it comes from.
-        most: most bytes that may follow the object.
+        most: maximum bytes that may follow the object.
 
     Raises:
         EOFError: there is none, or it ends too early.

@@ -20,7 +20,7 @@ class DocumentCache:
     """Keeps the documents asked for last, each for as long as its model is loaded. Safe to share by threads.
 
     Args:
-        most_bytes: most bytes that all documents together may have; a larger one is not kept.
+        most_bytes: maximum bytes that all documents together may have; a larger one is not kept.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:

@@ -19,7 +19,7 @@ class UnreadResponses:
     loop only.
 
     Args:
-        limit: most bytes for all clients together, of which one has a quarter.
+        limit: maximum bytes for all clients together, of which one has a quarter.
     """
 
     def __init__(self, limit: int) -> None:

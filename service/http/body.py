@@ -45,7 +45,7 @@ class BodyBudget:
     Used on the event loop only.
 
     Args:
-        limit: most bytes.
+        limit: maximum bytes.
 
     Attributes:
         used: bytes that are reserved.

@@ -121,7 +121,7 @@ def open_images(
 
     Args:
         images: the encoded images.
-        pixel_limit: most pixels in total; those of kinds that take more memory to decode count several times.
+        pixel_limit: maximum pixels in total; those of kinds that take more memory to decode count several times.
         formats: the formats that are taken, in lower case.
 
     Raises:

@@ -16,7 +16,7 @@ class Batching:
     """Whether requests for a model are run together, as found out when it was loaded.
 
     Attributes:
-        max_batch_size: most rows of a run that serves several requests; 1 if every request runs on its own.
+        max_batch_size: maximum rows of a run that serves several requests; 1 if every request runs on its own.
         refusal: why it is 1 although the configuration asks for more; None otherwise.
         pieces: how rows are run in parts, where programs are compiled for those only; None where they are not.
     """

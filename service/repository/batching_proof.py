@@ -48,7 +48,7 @@ def find_obstacle(
 
     Args:
         graph: the graph, built.
-        max_rows: most rows to be run together, at least 2.
+        max_rows: maximum rows to be run together, at least 2.
         limits: what a request may ask for; no larger input is tried.
         known: row shapes that requests are expected to have; they are tried before any others.
         step: called with the number of rows that are tried next, as "batch 8".

@@ -113,7 +113,7 @@ class ModelDetail(ModelSummary):
     )
     max_batch_size: int | None = Field(
         default=None,
-        description="most rows of a run that serves several requests; 1: every request runs on its own",
+        description="maximum rows of a run that serves several requests; 1: every request runs on its own",
     )
     batching_refused: str | None = Field(
         default=None,

@@ -32,10 +32,10 @@ class LoadOptions:
         limits: what a request may ask for, which the warm-up keeps to.
         warm_up: compile the model for the shapes that are expected, and run it, so that a model which cannot run is
             found when it is loaded.
-        max_run_bytes: most bytes of tensors alive at once during a run.
+        max_run_bytes: maximum bytes of tensors alive at once during a run.
         max_build_seconds: how long building, and compiling for one combination of shapes, may each take; None for as
             long as it takes.
-        max_batch_size: most rows of a run that serves several requests, unless the model's configuration says.
+        max_batch_size: maximum rows of a run that serves several requests, unless the model's configuration says.
         threads: threads that each run uses, unless the model's configuration says.
         backend: what runs the layers; None for what the environment says.
         verify: whether compiled programs are compared with the reference (numpy) implementation before they are used.

@@ -65,7 +65,7 @@ def warm_up(
         graph: the graph, built.
         config: the model's `model.toml`.
         limits: what a request may ask for.
-        max_batch_size: most rows of a run that serves several requests; 1 if every request runs on its own.
+        max_batch_size: maximum rows of a run that serves several requests; 1 if every request runs on its own.
         step: called with the next shape, as "[1, 3, 224, 224]" or "batch 8".
 
     Returns:

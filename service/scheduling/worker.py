@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from service.scheduling.scheduler import Scheduler
 
 LARGE_ROWS = 16
-"""Most rows of a run with captures or statistics on a worker: what is observed takes many times as long as the run."""
+"""Maximum rows of a run with captures or statistics on a worker: observation multiplies the time of a run."""
 _EXPLAINED = (ServiceError, RunStoppedError)
 """Errors whose message says everything; the log needs the tracebacks of all others."""
 

@@ -24,7 +24,7 @@ class Use(Enum):
     IDLE = "idle"
     HEAD = "head"
     BODY = "body"
-    RESPONSE = "answer"
+    RESPONSE = "response"
 
 
 @dataclass(frozen=True, slots=True)

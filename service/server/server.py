@@ -186,7 +186,7 @@ class Server(uvicorn.Server):
     def _begin_drain(self) -> None:
         self._drain_until = monotonic() + self.services.settings.drain_seconds
         cause = signal.Signals(self._signals[0]).name if self._signals else "request"
-        doing = f"draining: {self.lifecycle.accepted} requests are being answered"
+        doing = f"draining: {self.lifecycle.accepted} requests are in progress"
         if self.services.loaded is None:
             doing = f"aborting the loading of models ({self.services.progress.state})"
         show_status("")

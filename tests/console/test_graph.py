@@ -57,14 +57,20 @@ def test_fit_shows_all_of_a_large_graph_with_landmarks_that_can_be_read(visit: V
     visit.check()
 
 
-def test_fit_names_the_operators_that_took_longest(visit: Visit) -> None:
-    visit.page.set_viewport_size({"width": 1280, "height": 500})
+def fitted_after_a_run(visit: Visit, width: int, height: int) -> Any:
+    """Run a sample, fit its graph into a window of this size, and return the canvas."""
+    visit.page.set_viewport_size({"width": width, "height": height})
     visit.open("#/digits/graph")
     visit.page.get_by_role("button", name="Run a sample").click()
     canvas = visit.page.locator("canvas.graph-canvas:not([data-hottest=''])")
     canvas.wait_for()
     visit.page.get_by_role("button", name="Fit").click()
     view_of(visit)
+    return canvas
+
+
+def test_fit_names_the_operators_that_took_longest(visit: Visit) -> None:
+    canvas = fitted_after_a_run(visit, 1280, 500)
     landmarks = [name for name, *_ in json.loads(canvas.get_attribute("data-landmarks") or "[]")]
     hottest = canvas.get_attribute("data-hottest")
     assert landmarks[0].startswith(f"{hottest} · ")
@@ -138,13 +144,7 @@ def test_a_header_with_a_long_name_is_one_row(visit: Visit) -> None:
 
 
 def test_names_beside_a_narrow_graph_cover_neither_it_nor_the_buttons(visit: Visit) -> None:
-    visit.page.set_viewport_size({"width": 390, "height": 844})
-    visit.open("#/digits/graph")
-    visit.page.get_by_role("button", name="Run a sample").click()
-    canvas = visit.page.locator("canvas.graph-canvas:not([data-hottest=''])")
-    canvas.wait_for()
-    visit.page.get_by_role("button", name="Fit").click()
-    view_of(visit)
+    canvas = fitted_after_a_run(visit, 390, 844)
     landmarks = json.loads(canvas.get_attribute("data-landmarks") or "[]")
     assert len(landmarks) > 5
     assert all(gap >= 0 and y >= 48 for _, y, gap in landmarks)

@@ -15,7 +15,7 @@ from engine.compiler.emit.int8 import WORD_CHANNELS, add_products, broadcast_wor
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
-from engine.pnnx.mapped_pages import let_go
+from engine.pnnx.mapped_pages import release_pages
 from engine.quantization.tensor_scale import TensorScale
 
 
@@ -263,5 +263,5 @@ class FilterPacking:
                 last = whole + (place < rest)
                 channels = part[:, place :: self.arithmetic.per_word].transpose(2, 3, 1, 0)
                 target[:, :, :last, : len(part), place] = channels
-            let_go(weight)
+            release_pages(weight)
         return packed, self.arithmetic.numbers(filters, bias, self.blocks * self.width).reshape(-1)

@@ -63,11 +63,11 @@ class EntryFiles:
     def copy(self, parts: Iterable[bytes]) -> tuple[str, memoryview] | None:
         """Return the SHA-256 of bytes, and a mapped copy in a file without a name; None where there can be none."""
         digest = hashlib.sha256()
-        mapped = self._store.copy(_told_to(digest.update, parts))
+        mapped = self._store.copy(_feeding(digest.update, parts))
         return None if mapped is None else (digest.hexdigest(), memoryview(mapped))
 
 
-def _told_to(take: Callable[[bytes], object], parts: Iterable[bytes]) -> Iterator[bytes]:
+def _feeding(take: Callable[[bytes], object], parts: Iterable[bytes]) -> Iterator[bytes]:
     for part in parts:
         take(part)
         yield part

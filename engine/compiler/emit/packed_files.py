@@ -55,7 +55,7 @@ class PackedFiles:
 
         It is made of the bytes of both, of all that is known of the kernel, and of the engine's source.
         """
-        if not self._store.is_on or weight.nbytes < LEAST_BYTES or not _is_told_by_repr(kernel):
+        if not self._store.is_on or weight.nbytes < LEAST_BYTES or not _is_identified_by_repr(kernel):
             return None
         sources = [digest_of(weight), *([] if bias is None else [digest_of(bias)])]
         return code_key(f"{type(kernel).__module__} {kernel!r} {kernel.layout!r} {sources}")
@@ -139,11 +139,11 @@ def _bytes_of(array: Array) -> memoryview:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
-def _is_told_by_repr(value: object) -> bool:
+def _is_identified_by_repr(value: object) -> bool:
     """Return whether a value's text identifies it: numbers, text, and dataclasses of the engine's."""
     if isinstance(value, tuple):
-        return all(map(_is_told_by_repr, value))
+        return all(map(_is_identified_by_repr, value))
     if is_dataclass(value) and type(value).__module__.startswith("engine."):
         parts = fields(value)
-        return all(part.repr and _is_told_by_repr(getattr(value, part.name)) for part in parts)
+        return all(part.repr and _is_identified_by_repr(getattr(value, part.name)) for part in parts)
     return isinstance(value, _PLAIN)

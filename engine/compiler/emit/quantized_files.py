@@ -7,7 +7,7 @@ import numpy as np
 from engine.compiler.emit.code_store import code_key
 from engine.compiler.emit.packed_files import LEAST_BYTES, PackedFiles, digest_of, packed_files
 from engine.dtypes import Array
-from engine.pnnx.mapped_pages import let_go
+from engine.pnnx.mapped_pages import release_pages
 from engine.quantization.int4 import rounded_to_int4
 from engine.quantization.weights import QuantizedWeights, quantize_weights
 
@@ -44,8 +44,8 @@ class QuantizedFiles:
         known = self._files.load(key)
         if known is None:
             known = self._files.save(key, *make(weight))
-        let_go(weight)
-        let_go(known.weight)
+        release_pages(weight)
+        release_pages(known.weight)
         return known.weight, known.bias
 
 

@@ -304,7 +304,7 @@ class _Builder:
                 self._shape_scalars.update(step.outputs)
         elif self._is_dynamic and not self._shape_scalars.isdisjoint(step.inputs):
             return False
-        elif is_pure(step.operator) and all(self._is_told_by_shape(slot, step) for slot in step.inputs):
+        elif is_pure(step.operator) and all(self._follows_from_shape(slot, step) for slot in step.inputs):
             if not specs or not all(map(_is_small, specs)):
                 return False
             try:
@@ -319,7 +319,7 @@ class _Builder:
         self.graph.folded.add(index)
         return True
 
-    def _is_told_by_shape(self, slot: int, step: Step) -> bool:
+    def _follows_from_shape(self, slot: int, step: Step) -> bool:
         """Whether an operator's input is known at build, or nothing of it counts but its shape and dtype."""
         if slot in self.graph.constants:
             return True

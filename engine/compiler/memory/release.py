@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from engine.pnnx.mapped_pages import let_go_of_all
+from engine.pnnx.mapped_pages import release_all_pages
 
 _LIBRARY = "libllvmlite"
 _MAPS = Path("/proc/self/smaps")
@@ -38,7 +38,7 @@ def release_file_pages() -> None:
     Some 15 MB, used by imports, and the weights of idle models. Linux only.
     """
     _drop(_pages_of(""))
-    let_go_of_all()
+    release_all_pages()
 
 
 def release_heap() -> None:

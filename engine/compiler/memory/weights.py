@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from engine.compiler.memory.alignment import aligned
 from engine.dtypes import Array
-from engine.pnnx.mapped_pages import let_go
+from engine.pnnx.mapped_pages import release_pages
 
 _FETCHED_BYTES = 1 << 18
 """Bytes of weights from which on a thread of its own takes them sooner."""
@@ -96,7 +96,7 @@ class PackedWeights:
                 return
             self._key = self.cache.key(self.kernel, *self.source)
             self._packed = None if self._key is None else self.cache.load(self._key)
-            self._let_go()
+            self._release_source()
 
     def _pack(self) -> PackedArrays:
         with self._lock:
@@ -110,18 +110,18 @@ class PackedWeights:
             raise ValueError("there are no weights to pack")
         weight, bias = map(aligned, self.kernel.pack(*self.source))
         packed = PackedArrays(weight, bias)
-        self._let_go()
+        self._release_source()
         if self.cache is not None and self._key is not None:
             packed = self.cache.save(self._key, weight, bias)
         self._packed = packed
-        self._let_go()
+        self._release_source()
         return packed
 
-    def _let_go(self) -> None:
+    def _release_source(self) -> None:
         """Let the model's own weights go from memory, and forget them where they are packed."""
         for array in self.source or ():
             if array is not None:
-                let_go(array)
+                release_pages(array)
         if self._packed is not None:
             self.source = None
 

@@ -20,7 +20,7 @@ from engine.compiler.program.trial import nudged, trial_inputs
 from engine.dtypes import Array
 from engine.errors import KuiperError
 from engine.kernels.bfloat16 import operands_rounded
-from engine.pnnx.mapped_pages import let_go
+from engine.pnnx.mapped_pages import release_pages
 from engine.precision import Precision
 from engine.quantization.tensor_scale import TensorScale
 from engine.run.plan import MAX_RUN_BYTES, Step
@@ -169,7 +169,7 @@ class _Comparison:
             if slot in self._program.observables.by_slot and self.refusal is None:
                 self._judge(place, step, slot, wanted)
         for weight in _weights(step):
-            let_go(weight)
+            release_pages(weight)
         for slot in set(step.inputs):
             self._readers[slot] -= 1
             if not self._readers[slot]:

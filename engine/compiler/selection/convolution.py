@@ -84,7 +84,7 @@ class Work:
 def select_convolution(selector: Selector, node: Convolution) -> None:
     """Choose the kernel of a convolution."""
     epilogue, operands = image_epilogue(selector, node)
-    work = _laid_down(Work(node, image_of(node.inputs[0]), image_of(node.output), epilogue, operands))
+    work = _in_one_row(Work(node, image_of(node.inputs[0]), image_of(node.output), epilogue, operands))
     is_bf16 = node.inputs[0].is_bf16, node.output.is_bf16
     node = work.node
     filters, channels = node.weight.shape[:2]
@@ -122,7 +122,7 @@ def _efforts_of_one(selector: Selector, work: Work, bf16: Bf16Work | None) -> di
     return _efforts(selector, replace(work.shape, images=1), bf16)
 
 
-def _laid_down(work: Work) -> Work:
+def _in_one_row(work: Work) -> Work:
     """Return the convolution of an image of one column as that of one row: register tiles go along rows."""
     if (work.x.shape[3], work.out.shape[3]) != (1, 1) or work.out.shape[2] == 1:
         return work

@@ -3,7 +3,7 @@
  * @module
  */
 
-/** What the server answered when it refused: its sentence, its code, its status. */
+/** What the server responded when it refused: its sentence, its code, its status. */
 export class ApiError extends Error {
   /**
    * @param {string} message the server's sentence
@@ -63,7 +63,7 @@ async function explain(response) {
     const body = JSON.parse(text);
     return new ApiError(String(body.error ?? text), String(body.code ?? ""), response.status);
   } catch {
-    return new ApiError(text.slice(0, 300) || `The server answered with status ${response.status}.`, "", response.status);
+    return new ApiError(text.slice(0, 300) || `The server responded with status ${response.status}.`, "", response.status);
   }
 }
 

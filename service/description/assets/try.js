@@ -130,7 +130,7 @@ async function shown(response) {
   }
   if (!type.includes("json") && !type.startsWith("text/") && !type.includes("metrics")) {
     const place = URL.createObjectURL(await response.blob());
-    return element("a", { href: place, download: "answer" }, `download ${type}`);
+    return element("a", { href: place, download: "response" }, `download ${type}`);
   }
   const text = await response.text();
   const pretty = type.includes("json") && text.length < LONGEST_TEXT ? JSON.stringify(JSON.parse(text), null, 1) : text;

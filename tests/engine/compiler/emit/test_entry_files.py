@@ -20,7 +20,7 @@ from engine.errors import ArchiveError
 from engine.pnnx import archive
 from engine.pnnx.archive import read_archive
 from engine.pnnx.archive_writer import write_archive
-from engine.pnnx.mapped_pages import let_go, sha256_of
+from engine.pnnx.mapped_pages import release_pages, sha256_of
 
 NETWORK = Path(__file__).parents[3] / "golden" / "networks" / "data" / "resnet18" / "resnet18.pnnx.param"
 BIG: Array = np.random.default_rng(0).standard_normal(100_000).astype(np.float32)
@@ -113,7 +113,7 @@ def test_what_is_mapped_stays_when_the_models_file_changes(tmp_path: Path, cache
     path.write_bytes(b"")
     for kept in (tmp_path / "kept").iterdir():
         kept.unlink()
-    let_go(mapped["a.weight"])
+    release_pages(mapped["a.weight"])
     np.testing.assert_array_equal(numbers(mapped), BIG)
     with pytest.raises(ArchiveError, match="truncated to 0 bytes"):
         read_archive(path, cache)
@@ -157,8 +157,8 @@ def test_small_archives_and_stores_that_are_off_keep_nothing(
 
 def test_letting_go_takes_nothing_from_memory_of_the_process() -> None:
     kept = BIG.copy()
-    let_go(kept)
-    let_go(kept.data)
+    release_pages(kept)
+    release_pages(kept.data)
     np.testing.assert_array_equal(kept, BIG)
 
 
