@@ -33,6 +33,8 @@ CHECKS = [
     response_schema_conformance,
 ]
 _QUIET = settings(derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLE = "digit"
+"""The model that the description names as an example."""
 SOUND = [{"name": "0", "shape": [1, 3], "datatype": "FP32", "data": [1, -2, 3]}]
 """What chance does not find: the inputs of the protocol's tensors that the model takes."""
 
@@ -82,7 +84,7 @@ def _send(operation: schemathesis.APIOperation, mode: GenerationMode, known: boo
     @settings(_QUIET, max_examples=EXAMPLES)
     @given(operation.as_strategy(generation_mode=mode))
     def send(case: schemathesis.Case) -> None:
-        if known:
+        if known or case.path_parameters.get("name") == EXAMPLE:
             _name_model(case)
         case.call_and_validate(checks=CHECKS, timeout=SOON)
 
@@ -91,7 +93,7 @@ def _send(operation: schemathesis.APIOperation, mode: GenerationMode, known: boo
 
 def _name_model(case: schemathesis.Case) -> None:
     # the one that is loaded and unloaded is not the one that is run
-    name = "digit" if "/repository/" in case.path else "vector"
+    name = "pair" if "/repository/" in case.path else "vector"
     if "name" in case.path_parameters:
         case.path_parameters["name"] = name
         if "version" in case.path_parameters:
