@@ -13,7 +13,7 @@ from service.infer.embedding_exchange import (
     EmbeddingResponse,
     parse_embedding_request,
 )
-from service.scheduling.job import Job, SurfaceName
+from service.scheduling.job import Job, ProtocolName
 from service.services import services_of
 
 router = APIRouter(tags=["inference"])
@@ -45,7 +45,7 @@ async def embed(request: Request) -> Response:
     services.scheduler.check_room(model, context.client)
     call = Job(
         model=model,
-        surface=SurfaceName.INFER,
+        protocol=ProtocolName.INFER,
         request_id=context.request_id,
         decode=exchange.decode,
         encode=exchange.encode,

@@ -64,7 +64,7 @@ async def run_model(
             call = exchange.call(body, received)
         del body  # the exchange drops it once it is decoded
     except (ServiceError, ClientDisconnect) as error:
-        scheduler.record_refusal(model, protocol.surface, context.request_id, began, error)
+        scheduler.record_refusal(model, protocol.name, context.request_id, began, error)
         raise
     response = await scheduler.run(call, request.receive)
     return ModelResponse(response)

@@ -9,7 +9,7 @@ from service.grpc.exchange import GrpcExchange
 from service.grpc.front import Incoming
 from service.grpc.infer_message import InferMessage, split
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, SurfaceName
+from service.scheduling.job import Job, ProtocolName
 from service.services import Services
 
 _SMALL_BYTES = 1 << 16
@@ -54,12 +54,12 @@ class Inference:
             scheduler.check_room(model, context.client)
             exchange = await self._open(model, message, incoming)
         except ServiceError as error:
-            scheduler.record_refusal(model, SurfaceName.GRPC, context.request_id, received, error)
+            scheduler.record_refusal(model, ProtocolName.GRPC, context.request_id, received, error)
             raise
         incoming.data = b""
         return Job(
             model=model,
-            surface=SurfaceName.GRPC,
+            protocol=ProtocolName.GRPC,
             request_id=context.request_id,
             decode=exchange.decode,
             encode=exchange.encode,

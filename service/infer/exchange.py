@@ -31,7 +31,7 @@ from service.errors import ServiceError, did_you_mean, shown
 from service.images.geometry import ImageGeometry
 from service.infer.rendering import PNG_TYPE, check_drawable, render
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome, SurfaceName
+from service.scheduling.job import Job, RunOutcome, ProtocolName
 from service.tasks import Prediction, Task
 from service.tasks.text_span import TextSpan
 
@@ -74,7 +74,7 @@ class InferExchange:
     pictures: tuple[Picture, ...] = ()
     spans: tuple[TextSpan, ...] = ()
 
-    surface: ClassVar = SurfaceName.INFER
+    name: ClassVar = ProtocolName.INFER
     takes_encoded_body: ClassVar = False
     padding: ClassVar = 0
 
@@ -108,7 +108,7 @@ class InferExchange:
         self.body, self.received_ns = body, received_ns
         return Job(
             model=self.model,
-            surface=self.surface,
+            protocol=self.name,
             request_id=self.request_id,
             decode=self.decode,
             encode=self.encode,

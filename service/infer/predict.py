@@ -29,7 +29,7 @@ from service.images.geometry import ImageGeometry
 from service.images.url import URL_ADVICE, is_url
 from service.infer.exchange import array_bytes, geometries
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome, SurfaceName
+from service.scheduling.job import Job, RunOutcome, ProtocolName
 
 _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"
@@ -59,7 +59,7 @@ class PredictExchange:
     images: tuple[ImageGeometry, ...] = ()
     by_rows: bool = True
 
-    surface: ClassVar = SurfaceName.V1
+    name: ClassVar = ProtocolName.V1
     takes_encoded_body: ClassVar = False
     padding: ClassVar = 0
 
@@ -79,7 +79,7 @@ class PredictExchange:
         self.body = body
         return Job(
             model=self.model,
-            surface=self.surface,
+            protocol=self.name,
             request_id=self.request_id,
             decode=self.decode,
             encode=self.encode,

@@ -20,7 +20,7 @@ Payload = TypeVar("Payload")
 _sequence = itertools.count()
 
 
-class SurfaceName(Enum):
+class ProtocolName(Enum):
     """The protocol that a request came by."""
 
     INFER = "infer"
@@ -79,7 +79,7 @@ class CallRecord(NamedTuple):
     Attributes:
         model: name of the model.
         version: its version.
-        surface: the protocol that the request came by.
+        protocol: the protocol that the request came by.
         request_id: id of the request.
         status: how it ended.
         timestamps: when it reached each stage.
@@ -95,7 +95,7 @@ class CallRecord(NamedTuple):
 
     model: str
     version: str
-    surface: SurfaceName
+    protocol: ProtocolName
     request_id: str
     status: CallStatus
     timestamps: Timestamps
@@ -142,7 +142,7 @@ class Job(Generic[Payload]):
 
     Attributes:
         model: the model.
-        surface: the protocol that the request came by.
+        protocol: the protocol that the request came by.
         request_id: id of the request.
         decode: returns inputs and options; called by a worker, and by a thread with a decoder after a
             NeedsDecoderError. Raises ServiceError.
@@ -183,7 +183,7 @@ class Job(Generic[Payload]):
     """
 
     model: LoadedModel
-    surface: SurfaceName
+    protocol: ProtocolName
     request_id: str
     decode: Callable[[], Decoded]
     encode: Callable[[RunOutcome], Payload]
@@ -301,7 +301,7 @@ class Job(Generic[Payload]):
         return CallRecord(
             model=self.model.name,
             version=self.model.version,
-            surface=self.surface,
+            protocol=self.protocol,
             request_id=self.request_id,
             status=status,
             # a copy where a worker may still write to them

@@ -75,7 +75,7 @@ class PipelineRun:
         job, step = self._job, self._steps[len(self._results)]
         made = Job[None](
             model=step.model,
-            surface=job.surface,
+            protocol=job.protocol,
             request_id=job.request_id,
             decode=self._decode,
             encode=self._encode,

@@ -24,7 +24,7 @@ from service.errors import ServiceError, out_of_memory, shutting_down, timed_out
 from service.fairness import FairExecutor
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import worker
-from service.scheduling.job import CallObserver, CallRecord, CallStatus, Job, SurfaceName, Timestamps
+from service.scheduling.job import CallObserver, CallRecord, CallStatus, Job, ProtocolName, Timestamps
 from service.scheduling.pipeline_run import PipelineRun, name_step, step_status
 from service.scheduling.policy import scheduling_policy
 from service.scheduling.queue import ModelQueue, Work
@@ -140,7 +140,7 @@ class Scheduler:
     def record_refusal(
         self,
         model: LoadedModel,
-        surface: SurfaceName,
+        protocol: ProtocolName,
         request_id: str,
         received_ns: int,
         error: ServiceError | ClientDisconnect,
@@ -149,7 +149,7 @@ class Scheduler:
 
         Args:
             model: the model that it names.
-            surface: the protocol that it came by.
+            protocol: the protocol that it came by.
             request_id: its id.
             received_ns: `perf_counter_ns` of the moment when its head had arrived.
             error: why it does not become one.
@@ -158,7 +158,7 @@ class Scheduler:
             CallRecord(
                 model=model.name,
                 version=model.version,
-                surface=surface,
+                protocol=protocol,
                 request_id=request_id,
                 status=_status_of(error),
                 timestamps=Timestamps(received=received_ns),

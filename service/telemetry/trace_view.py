@@ -20,7 +20,7 @@ class TraceSummary(BaseModel):
     )
     model: str
     version: str
-    surface: Literal["infer", "v1", "v2", "grpc"]
+    protocol: Literal["infer", "v1", "v2", "grpc"]
     ending: Literal["SUCCESS", "REJECTED", "CANCELED", "BACKEND", "OTHER"]
     received_ms: float = Field(description="end of the request's body, in milliseconds since the epoch")
     total_ms: float = Field(description="milliseconds from then until the response was encoded")
@@ -66,7 +66,7 @@ def summarize(run: RecentRun, process: int | None = None) -> dict[str, Any]:
         "request_id": record.request_id,
         "model": record.model,
         "version": record.version,
-        "surface": record.surface.value,
+        "protocol": record.protocol.value,
         "ending": record.status.value,
         "received_ms": round(run.received_ms, 3),
         "total_ms": round(run.total_ms, 4),

@@ -13,7 +13,7 @@ from service.config.limits import Limits
 from service.context import Peer, context_of
 from service.decoding import NeedsDecoderError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome, SurfaceName
+from service.scheduling.job import Job, RunOutcome, ProtocolName
 from service.v2.batching import is_batch_open
 from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
 from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding
@@ -62,7 +62,7 @@ class V2Exchange:
         padding: as above.
     """
 
-    surface: ClassVar = SurfaceName.V2
+    name: ClassVar = ProtocolName.V2
     takes_encoded_body: ClassVar = True
 
     def __init__(
@@ -135,7 +135,7 @@ class V2Exchange:
         parameters = self.scheduling()
         return Job(
             model=self._model,
-            surface=self.surface,
+            protocol=self.name,
             request_id=self._request_id,
             decode=self.decode,
             encode=self.encode,

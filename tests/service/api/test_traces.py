@@ -35,7 +35,7 @@ async def test_traced_runs_are_listed_newest_first(fresh_client: AsyncClient) ->
     traces = TraceList.model_validate(response.json(), strict=True).traces
     assert [trace.request_id for trace in traces] == ["second", "first"]
     assert (traces[0].model, traces[0].version, traces[0].ending) == ("vector", "1", "SUCCESS")
-    assert traces[0].surface == "infer"
+    assert traces[0].protocol == "infer"
     assert traces[0].total_ms > 0
     assert set(response.json()["traces"][0]) == set(
         TraceList.model_json_schema()["$defs"]["TraceSummary"]["required"]
@@ -134,7 +134,7 @@ async def test_runs_that_came_by_v2_are_kept_as_well(client: AsyncClient) -> Non
     )
     assert response.status_code == 200, response.text
     detail = (await client.get("/traces/two")).json()
-    assert (detail["surface"], detail["ending"]) == ("v2", "SUCCESS")
+    assert (detail["protocol"], detail["ending"]) == ("v2", "SUCCESS")
     assert [layer["type"] for layer in detail["trace"]["layers"]] == ["pnnx.Input", "nn.ReLU", "pnnx.Output"]
 
 
@@ -144,4 +144,4 @@ async def test_runs_that_came_by_predict_are_kept_as_well(fresh_client: AsyncCli
         "/v1/models/vector:predict", json={"instances": [[1.0, -2.0, 3.0]]}, headers={"X-Request-ID": "three"}
     )
     assert response.status_code == 200, response.text
-    assert [trace["surface"] for trace in (await fresh_client.get("/traces")).json()["traces"]] == ["v1"]
+    assert [trace["protocol"] for trace in (await fresh_client.get("/traces")).json()["traces"]] == ["v1"]

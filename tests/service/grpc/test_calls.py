@@ -129,7 +129,7 @@ def test_a_call_is_logged_and_counted_under_its_id(raw: RawClient, grpc_server: 
     assert "model=pair" in lines[0]
 
 
-def test_a_traced_run_is_kept_with_its_surface(raw: RawClient, grpc_server: ServerProcess) -> None:
+def test_a_traced_run_is_kept_with_its_protocol(raw: RawClient, grpc_server: ServerProcess) -> None:
     entry = service_pb2.ModelInferRequest.InferInputTensor(name="in", datatype="FP32", shape=[1, 2])
     message = service_pb2.ModelInferRequest(
         model_name="same_f32", inputs=[entry], raw_input_contents=[bytes(8)]
@@ -137,4 +137,4 @@ def test_a_traced_run_is_kept_with_its_surface(raw: RawClient, grpc_server: Serv
     message.parameters["trace"].bool_param = True
     raw.call(message.SerializeToString(), metadata=(("x-request-id", "traced"),))
     kept = httpx.get(f"{grpc_server.url}/traces/traced", timeout=SOON).json()
-    assert (kept["surface"], kept["ending"]) == ("grpc", "SUCCESS")
+    assert (kept["protocol"], kept["ending"]) == ("grpc", "SUCCESS")

@@ -1,4 +1,4 @@
-"""Boxes are placed by the pictures of one input, whichever surface the request came by."""
+"""Boxes are placed by the pictures of one input, whichever protocol the request came by."""
 
 from service.codec import Picture
 from service.images.geometry import ImageGeometry

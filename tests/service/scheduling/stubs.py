@@ -25,7 +25,7 @@ from service.config.model_config import ModelConfig
 from service.config.settings import Settings
 from service.repository.batching import Batching
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import CallRecord, Job, RunOutcome, SurfaceName
+from service.scheduling.job import CallRecord, Job, RunOutcome, ProtocolName
 from service.scheduling.scheduler import Scheduler
 from service.tasks.raw import Raw
 from service.tasks.task import TaskModel
@@ -175,7 +175,7 @@ def call_of(
 
     return Job(
         model=model,
-        surface=SurfaceName.INFER,
+        protocol=ProtocolName.INFER,
         request_id="r1",
         decode=decode or (lambda: Decoded({"0": array}, options or Options())),
         encode=encode or first_numbers,

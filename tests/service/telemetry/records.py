@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine import LayerTrace, OperandTrace, RunTrace
-from service.scheduling.job import CallRecord, CallStatus, SurfaceName, Timestamps
+from service.scheduling.job import CallRecord, CallStatus, ProtocolName, Timestamps
 
 MS = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -61,7 +61,7 @@ def make_record(
     record = CallRecord(
         model=model,
         version=version,
-        surface=SurfaceName.INFER,
+        protocol=ProtocolName.INFER,
         request_id=request_id,
         status=status,
         timestamps=timestamps,

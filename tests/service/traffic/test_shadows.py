@@ -14,7 +14,7 @@ from service.codec import Decoded, Options
 from service.config.settings import Settings
 from service.repository.model_entry import ModelEntry
 from service.repository.repository import load_repository
-from service.scheduling.job import Job, RunOutcome, SurfaceName, Timestamps
+from service.scheduling.job import Job, RunOutcome, ProtocolName, Timestamps
 from service.scheduling.scheduler import Scheduler
 from service.traffic import shadows
 from service.traffic.model_traffic import ModelTraffic
@@ -46,7 +46,7 @@ class Server:
         responses: list[Any] = []
         call: Job[str] = Job(
             model=self.entry.versions[version],
-            surface=SurfaceName.INFER,
+            protocol=ProtocolName.INFER,
             request_id="r",
             decode=lambda: Decoded(INPUTS, Options()),
             encode=lambda _: "response",

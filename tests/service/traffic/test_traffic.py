@@ -1,4 +1,4 @@
-"""Requests that name no version are shared, on every surface; those that name one are not."""
+"""Requests that name no version are shared, on every protocol; those that name one are not."""
 
 import asyncio
 import logging
@@ -58,7 +58,7 @@ async def test_a_version_that_is_named_responses(serve: Serve) -> None:
         assert (await client.get("/models/m")).json()["traffic"]["versions"][0]["requests"] == 0
 
 
-async def test_every_surface_is_split(serve: Serve) -> None:
+async def test_every_protocol_is_split(serve: Serve) -> None:
     async with serve(SPLIT.replace("90", "50").replace("10", "50")) as (_, client):
         v2 = [await client.post("/v2/models/m/infer", json=V2_BODY) for _ in range(20)]
         assert Counter(response.json()["model_version"] for response in v2)["3"] == pytest.approx(10, abs=3)
