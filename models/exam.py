@@ -253,8 +253,8 @@ def examine_digits(source: Source) -> None:
     for name in ("printed", "handwritten"):
         rows = {kind: right[name, kind] for kind in KINDS}
         every = np.concatenate(list(rows.values()))
-        told = ", ".join(f"{kind} {np.mean(row):.3f}" for kind, row in rows.items())
-        print(f"digits, {name}: accuracy {np.mean(every):.4f} of {len(every)} ({told})")
+        parts = ", ".join(f"{kind} {np.mean(row):.3f}" for kind, row in rows.items())
+        print(f"digits, {name}: accuracy {np.mean(every):.4f} of {len(every)} ({parts})")
 
 
 def scenes(source: Source, is_printed: bool, is_photographed: bool) -> Iterator[Scene]:

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 FOLDERS = (Path("/usr/share/fonts"), Path.home() / ".local/share/fonts")
 LEAST_TRAINED = 25  # families without which nothing is trained
-MOST_THICKER = 6  # pixels that the outline of a glyph, 120 pixels high, is moved outwards
+MAX_THICKER = 6  # pixels that the outline of a glyph, 120 pixels high, is moved outwards
 DRAWN = 160  # pixels of the size that glyphs are drawn in before they get their own
 
 TRAINED = {
@@ -109,7 +109,7 @@ def draw_glyphs(folders: list[Path], count: int, rng: np.random.Generator) -> li
     drawn = []
     for number in range(count):
         family = families[rng.integers(len(families))]
-        thicker = int(rng.integers(MOST_THICKER + 1)) if rng.random() < 0.5 else 0
+        thicker = int(rng.integers(MAX_THICKER + 1)) if rng.random() < 0.5 else 0
         drawn.append(glyph(family[rng.integers(len(family))], number % 10, thicker))
     return drawn
 

@@ -18,7 +18,7 @@ Peer = str | bytes
 The digest of an API key that was accepted, or an address where no key is needed.
 """
 _PREFIX_BITS = 64
-"""Bits of an IPv6 address that tell clients apart: the rest is the client's own to choose (RFC 4291, 2.5.4)."""
+"""Bits of an IPv6 address that distinguish clients: the rest is the client's own to choose (RFC 4291, 2.5.4)."""
 REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _HEADER = REQUEST_ID_HEADER.lower().encode()

@@ -45,23 +45,23 @@ class Lifecycle:
         """Note that models are loaded and workers run; a server that is draining already keeps draining."""
         if self.phase is Phase.STARTING:
             self.phase = Phase.READY
-            self._tell()
+            self._notify()
 
     def leave(self) -> None:
         """Say that the server is not ready any more, and go on accepting requests."""
         self.phase = Phase.LEAVING
-        self._tell()
+        self._notify()
 
     def drain(self) -> None:
         """Accept no more requests."""
         self.phase = Phase.DRAINING
-        self._tell()
+        self._notify()
 
     def watch(self, callback: Callable[[], object]) -> None:
         """Have a function called whenever the phase has changed; a signal may do so, between any two instructions."""
         self._watchers.append(callback)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for callback in self._watchers:
             callback()
 

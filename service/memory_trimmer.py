@@ -13,7 +13,7 @@ SLACK_BYTES = 24 << 20
 """Memory above the least that was ever resident which is left alone."""
 _SECONDS = 1.0
 """Time between two looks at the memory."""
-_MOST_SECONDS = 3.0
+_MAX_SECONDS = 3.0
 _STATM = Path("/proc/self/statm")
 _ARENA_MAX = -8
 """The option of glibc's `mallopt` that limits the number of heaps (malloc.h)."""
@@ -86,7 +86,7 @@ class MemoryTrimmer:
         has_more = release_idle_memory() > 0
         self._trim()
         is_vain = not has_more and before - self._resident() < SLACK_BYTES // 4
-        self._wait = min(2 * self._wait, _MOST_SECONDS) if is_vain else _SECONDS
+        self._wait = min(2 * self._wait, _MAX_SECONDS) if is_vain else _SECONDS
         return self._wait
 
     def _run(self) -> None:

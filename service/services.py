@@ -184,7 +184,7 @@ class Services:
         """Refuse all who wait for models, look for changes no more, and have loads end before their next steps."""
         if self.poller is not None:
             self.poller.stop()
-        self.loading_threads.give_up(shutting_down())
+        self.loading_threads.abort(shutting_down())
         self.progress.stop()
 
 

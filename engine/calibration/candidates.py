@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from engine.model.int8_binding import LINEARS, may_be_int8
 from engine.model.operator import RuntimeOperator
 from engine.quantization.scheme import Activation
-from engine.quantization.weights import MOST_TERMS
+from engine.quantization.weights import MAX_TERMS
 
 _DYNAMIC_RANK = 3
 """Rank from which on the rows of a linear layer's input are tokens, each with a scale of its own."""
@@ -41,7 +41,7 @@ def find_candidates(order: Iterable[RuntimeOperator], ranks: Mapping[str, int]) 
     for operator in order:
         if operator.layer is None or not may_be_int8(operator):
             continue
-        if operator.layer.arguments["weight"][0].size > MOST_TERMS:
+        if operator.layer.arguments["weight"][0].size > MAX_TERMS:
             continue
         rank = ranks.get(operator.inputs[0].name, 0)
         is_dynamic = operator.type in LINEARS and rank >= _DYNAMIC_RANK

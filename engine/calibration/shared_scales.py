@@ -6,7 +6,7 @@ from engine.calibration.candidates import Candidate
 from engine.model.operator import INPUT, RuntimeOperand, RuntimeOperator
 from engine.quantization.scheme import Activation
 
-MOST_WIDENING = 2.0
+MAX_WIDENING = 2.0
 """Maximum ratio of a shared range to a tensor's own range: it costs one of eight bits."""
 _KEEPS_VALUES = frozenset(
     (
@@ -83,7 +83,7 @@ def _may_share(operands: Sequence[RuntimeOperand], widths: Mapping[str, float]) 
     names = {operand.name for operand in operands}
     widest = max(widths[name] for name in names)
     return all(
-        widest <= MOST_WIDENING * widths[operand.name]
+        widest <= MAX_WIDENING * widths[operand.name]
         for operand in operands
         if widths[operand.name] and not _is_read_as_part(operand, names)
     )

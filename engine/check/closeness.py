@@ -8,7 +8,7 @@ from engine.dtypes import Array
 
 _OUTLIER = 1000.0
 """Over how many times the median magnitude a tensor's largest element is not what its others are measured by."""
-_MOST_KINDS = 1024
+_MAX_KINDS = 1024
 """Maximum parts along a dimension with separate tolerances."""
 
 
@@ -43,7 +43,7 @@ def _agree(ours: Array, wanted: Array, tolerance: float, magnitude: float) -> bo
 def _partings(values: Array) -> Iterator[list[tuple[slice | int, ...]]]:
     """Yield the parts along each dimension but that of the batch."""
     for axis in range(1, values.ndim):
-        if 1 < values.shape[axis] <= _MOST_KINDS:
+        if 1 < values.shape[axis] <= _MAX_KINDS:
             before = (slice(None),) * axis
             yield [(*before, place) for place in range(values.shape[axis])]
 

@@ -10,7 +10,7 @@ from engine.model.operator import RuntimeOperator
 from engine.pnnx.mapped_pages import release_pages
 from engine.quantization.int4 import GROUP, rounding_error
 
-MOST_ERROR = 2.0**-3
+MAX_ERROR = 2.0**-3
 """Accuracy budget of a layer: by what rounding may change its weights, in Euclidean norms, for it to be rounded."""
 Rounder = Callable[[Array], Array]
 """Rounds float32 weights; see `rounded_to_int4`."""
@@ -55,6 +55,6 @@ def _rounded(weight: Array, rounded: Rounder) -> tuple[str, Array | None]:
     error = rounding_error(weight, made)
     for array in (weight, made):
         release_pages(array)
-    if error > MOST_ERROR:
-        return f"rounding changes its weights by {error:.3g}, more than {MOST_ERROR}", None
+    if error > MAX_ERROR:
+        return f"rounding changes its weights by {error:.3g}, more than {MAX_ERROR}", None
     return "", made

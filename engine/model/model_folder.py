@@ -15,7 +15,7 @@ from engine.errors import InputError, ModelFilesError
 ONLY_VERSION = "1"
 """The version of a model that has no version folders."""
 _NOT_MODELS = frozenset({"lost+found", "__pycache__"})
-_MOST_LISTED = 8
+_MAX_LISTED = 8
 """Names in a message: it is shown to clients."""
 _VERSION = re.compile(r"[0-9]+")
 _SOUND_VERSION = re.compile(r"[1-9][0-9]{0,17}")
@@ -222,8 +222,8 @@ def _is_hidden(path: Path) -> bool:
 
 def _listing(paths: Sequence[Path]) -> str:
     """Return the names of files or folders for a message, "none" where there are none."""
-    more = f" and {len(paths) - _MOST_LISTED} more" if len(paths) > _MOST_LISTED else ""
-    return (", ".join(map(shown_name, paths[:_MOST_LISTED])) or "none") + more
+    more = f" and {len(paths) - _MAX_LISTED} more" if len(paths) > _MAX_LISTED else ""
+    return (", ".join(map(shown_name, paths[:_MAX_LISTED])) or "none") + more
 
 
 def shown_name(path: Path) -> str:

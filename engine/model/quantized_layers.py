@@ -16,7 +16,7 @@ from engine.layers.quantized import quantized_dtype
 from engine.layers.quantized_products import Filters
 from engine.quantization.layer import Int8Layer
 from engine.quantization.tensor_scale import TensorScale
-from engine.quantization.weights import MOST_TERMS, QuantizedWeights
+from engine.quantization.weights import MAX_TERMS, QuantizedWeights
 from engine.spec import Value
 
 _CONVOLUTIONS = ("nn.quantized.Conv2d", "nn.intrinsic.quantized.ConvReLU2d")
@@ -146,7 +146,7 @@ def as_contraction(bound: BoundLayer, source: Integers) -> tuple[BoundLayer, Int
     weight = filters.values
     if weight.min(initial=0) < limits.min or weight.max(initial=0) > limits.max or not weight.size:
         raise UnfitError
-    if weight[0].size > MOST_TERMS or not np.isfinite(filters.scales * np.float32(source.scale.scale)).all():
+    if weight[0].size > MAX_TERMS or not np.isfinite(filters.scales * np.float32(source.scale.scale)).all():
         raise UnfitError
     is_linear = bound.layer.type in _LINEARS
     static = {} if is_linear else {name: bound.arguments[name] for name in _STEPS} | {"padding_mode": "zeros"}

@@ -29,7 +29,7 @@ _PIECE_BYTES = 1 << 20
 """Bytes that are copied at a time."""
 PAGE = 4096
 """Alignment of the file's first byte in memory: entries aligned in the file are aligned in memory."""
-LEAST_KEPT, MOST_KEPT = 4 << 20, 512 << 20
+LEAST_KEPT, MAX_KEPT = 4 << 20, 512 << 20
 """Size range of archives whose entries are cached: smaller ones load fast, larger ones would fill the disk."""
 ALIGNMENT = 16
 """Alignment of an entry's first byte in memory: the largest element is a complex128."""
@@ -71,7 +71,7 @@ def read_archive(path: Path, cache: EntryCache | None = None) -> ArchiveEntries:
     Raises:
         ArchiveError: names the entry, and what was expected.
     """
-    if cache is None or not LEAST_KEPT <= _size(path) <= MOST_KEPT:
+    if cache is None or not LEAST_KEPT <= _size(path) <= MAX_KEPT:
         return ArchiveEntries(_entries(path, _read(path)))
     digest = _digest(path)
     entries = cache.load(digest)

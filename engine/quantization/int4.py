@@ -8,7 +8,7 @@ from engine.dtypes import Array
 
 GROUP = 32
 """Input features that share a scale."""
-_LEAST, _MOST = -8, 7
+_LEAST, _MAX = -8, 7
 _LEAST_SCALE = 2.0**-100
 """Least magnitude of a scale: products with it are normal numbers."""
 _AT_ONCE = 1 << 16
@@ -41,7 +41,7 @@ def int4_weights(weight: Array) -> tuple[Array, Array]:
     """
     scales = int4_scales(weight)
     steps = np.rint(weight.reshape(*scales.shape, GROUP) / scales[..., None])
-    return np.minimum(steps, _MOST).astype(np.int8).reshape(weight.shape), scales
+    return np.minimum(steps, _MAX).astype(np.int8).reshape(weight.shape), scales
 
 
 def rounded_to_int4(weight: Array) -> Array:

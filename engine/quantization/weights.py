@@ -12,7 +12,7 @@ _LARGEST_WEIGHT = 127
 """-128 is left out, so that the integers are symmetric."""
 LARGEST_MAGNITUDE = 128
 """Largest magnitude of weights quantized by PyTorch: their least integer is -128."""
-MOST_TERMS = (2**31 - 1) // (LARGEST * LARGEST_MAGNITUDE)
+MAX_TERMS = (2**31 - 1) // (LARGEST * LARGEST_MAGNITUDE)
 """Products that a 32-bit sum is sure to hold, whatever they are."""
 _LEAST_SCALE = 1e-30
 _AT_ONCE = 1 << 16
@@ -47,8 +47,8 @@ def quantize_weights(weight: Array) -> QuantizedWeights:
         raise BuildError(
             "weights are not all finite; expected finite numbers where a layer is to run in int8"
         )
-    if weight[0].size > MOST_TERMS:
-        raise BuildError(f"{weight[0].size} products for each result; int8 takes at most {MOST_TERMS}")
+    if weight[0].size > MAX_TERMS:
+        raise BuildError(f"{weight[0].size} products for each result; int8 takes at most {MAX_TERMS}")
     flat = weight.reshape(len(weight), -1)
     integers = np.empty(flat.shape, np.int8)
     scales = np.empty(len(flat), np.float32)

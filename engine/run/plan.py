@@ -19,7 +19,7 @@ MAX_RUN_BYTES = 4 * 2**30
 """Default limit of the live tensors of a run, in bytes."""
 _EXPRESSION = "pnnx.Expression"
 _RANDOM = ("torch.randn", "torch.randn_like", "torch.normal")
-_MOST_KNOWN = 64
+_MAX_KNOWN = 64
 """Elements of a constant that is computed with while a run is planned: sizes and margins, not weights."""
 
 
@@ -216,7 +216,7 @@ class _Knowledge:
 
 def _is_small(spec: Spec) -> bool:
     """Whether a value has few elements, or it is not known how many."""
-    return sum(tensor.size for tensor in tensor_specs(spec)) <= _MOST_KNOWN
+    return sum(tensor.size for tensor in tensor_specs(spec)) <= _MAX_KNOWN
 
 
 def _plan_steps(

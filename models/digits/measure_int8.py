@@ -1,7 +1,7 @@
 """Measure the digits model in int8: `python models/digits/measure_int8.py`.
 
 Calibrates on scans that the model was trained on, and compares float32 and int8 on the 360 that it was not. Needs the
-extra `train` for the scans, and writes nothing beside this file. Exit code 1 tells that int8 lost more than 0.3 points.
+extra `train` for the scans, and writes nothing beside this file. Exit code 1 means that int8 lost more than 0.3 points.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine import RuntimeGraph
 from engine.calibration.calibrator import METHODS, Calibrator
 from engine.calibration.examples import ArrayExamples
 
-MOST_POINTS = 0.3
+MAX_POINTS = 0.3
 CALIBRATED_ON = 128
 
 
@@ -43,8 +43,8 @@ def main() -> int:
             )
             print(f"int8, {method:<12} {found:.2%}")
             worst = max(worst, 100 * (plain - found))
-    print(f"int8 loses {worst:.2f} points at most; {MOST_POINTS} are allowed")
-    return int(worst > MOST_POINTS)
+    print(f"int8 loses {worst:.2f} points at most; {MAX_POINTS} are allowed")
+    return int(worst > MAX_POINTS)
 
 
 def opened(quantization):

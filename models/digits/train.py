@@ -264,7 +264,7 @@ def share(right: np.ndarray) -> float:
 
 
 def export(network: DigitsNet) -> None:
-    """Write digits.pnnx.param and .bin, and check that the exported graph answers like the network."""
+    """Write digits.pnnx.param and .bin, and check that the exported graph computes what the network computes."""
     one, two = (torch.rand(batch, 1, SIDE, SIDE) for batch in (1, 2))
     with tempfile.TemporaryDirectory() as scratch:
         exported = pnnx.export(network, f"{scratch}/digits.pt", inputs=(one,), inputs2=(two,), fp16=False)

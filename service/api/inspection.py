@@ -14,7 +14,7 @@ from service.http.body import read_body
 from service.http.conditional import response_unless_known
 from service.inspection.expression_view import describe_expression, read_question
 from service.inspection.operator_view import describe_operator, find_operator
-from service.inspection.schedule import MOST_STEPS, describe_schedule
+from service.inspection.schedule import MAX_STEPS, describe_schedule
 from service.inspection.schemas import ExpressionQuestion, ExpressionResponse, OperatorDetail, ScheduleView
 from service.repository.loaded_model import LoadedModel
 from service.services import services_of
@@ -49,7 +49,7 @@ async def show_schedule(
     model: Model = None,
     version: Version = None,
     first: Annotated[int, Query(ge=0, le=1_000_000, description="number of the first step")] = 0,
-    count: Annotated[int, Query(ge=1, le=MOST_STEPS, description="most steps")] = MOST_STEPS,
+    count: Annotated[int, Query(ge=1, le=MAX_STEPS, description="most steps")] = MAX_STEPS,
 ) -> Response:
     """Show the execution order of a model: per step, the operator that runs and those that become ready."""
     loaded = _find(request, model, version)

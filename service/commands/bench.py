@@ -22,7 +22,7 @@ EXAMPLE = "kuiper bench models/digits --batch 1,8 --seconds 0.2"
 
 _LEAST_RUNS = 5
 _ROUNDS = 3
-"""How often each is measured, by turns, so that what else the machine does falls on all of them."""
+"""Measurements of each, alternately, so that what else the machine does falls on all of them."""
 
 Forward = Callable[[list[Array]], Any]
 

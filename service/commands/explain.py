@@ -17,7 +17,7 @@ from service.commands.output import Json, check_output, console, print_json
 from service.telemetry.status_line import show_status
 
 EXAMPLE = "kuiper explain models/digits models/digits/samples/3.png"
-_MOST_WORDS = 10
+_MAX_WORDS = 10
 
 
 class Method(Enum):
@@ -108,7 +108,7 @@ def _print(found: Explanation, output: Path | None) -> None:
     out.print(table)
     if found.words:
         words = Table("word", "importance", box=None)
-        for word in sorted(found.words, key=lambda word: -abs(word["importance"]))[:_MOST_WORDS]:
+        for word in sorted(found.words, key=lambda word: -abs(word["importance"]))[:_MAX_WORDS]:
             words.add_row(word["text"], f"{word['importance']:+.3f}")
         out.print(words)
 

@@ -203,7 +203,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 
 
 def shape_text(shape: Sequence[int | None] | None) -> str:
-    """Return a shape as text: open dimensions as `?`, a shape that is not known as a hyphen."""
+    """Return a shape as text: dynamic dimensions as `?`, a shape that is not known as a hyphen."""
     return "-" if shape is None else "x".join("?" if dim is None else str(dim) for dim in shape) or "scalar"
 
 

@@ -88,7 +88,7 @@ def run(
 def _median_traces(
     graphs: list[RuntimeGraph], inputs: RunInputs, runs: int, step: Callable[[str], None]
 ) -> list[RunTrace]:
-    """Run graphs by turns; return of each the trace of the run whose time is the median."""
+    """Run graphs alternately; return of each the trace of the run whose time is the median."""
     for graph in graphs:
         graph.forward(inputs.arrays)  # compiles
     taken: list[list[RunTrace]] = [[] for _ in graphs]

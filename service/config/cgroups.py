@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 _UNLIMITED_BYTES = 1 << 60
 """Version 1 says "no limit" with the largest number of pages that the kernel can count, which differs by platform."""
-_MOST_CHARACTERS = 1 << 20
+_MAX_CHARACTERS = 1 << 20
 _MEMORY_V1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
 _MEMORY_V2 = "memory.max", "memory.current", "inactive_file"
 """The files of limit and use, and the line of `memory.stat` with what is kept of files that nobody uses."""
@@ -142,6 +142,6 @@ def _read(root: Path, file: PurePosixPath) -> str:
     """Return what a file holds; nothing where there is no such file, or it cannot be read."""
     try:
         with (root / file.relative_to("/")).open(encoding="utf-8", errors="surrogateescape") as opened:
-            return opened.read(_MOST_CHARACTERS)
+            return opened.read(_MAX_CHARACTERS)
     except (OSError, ValueError):
         return ""

@@ -18,7 +18,7 @@ TextInput = Literal["input_ids", "attention_mask", "token_type_ids"]
 """What an input of a graph may hold of a text."""
 
 _TOKENIZER = "tokenizer.json"
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 """Most bytes of a tokenizer: that of 250,000 words of a hundred languages has 17 million."""
 _INSTALL = install_command("text")
 
@@ -121,7 +121,7 @@ def with_tokenizer(config: Path, table: dict[str, Any]) -> dict[str, Any]:
             config, "text.tokenizer", f"{name!r} is not a plain name", "a file beside model.toml"
         )
     try:
-        return {**table, "tokenizer": read_text(config.parent / name, limit=_MOST_BYTES)}
+        return {**table, "tokenizer": read_text(config.parent / name, limit=_MAX_BYTES)}
     except (OSError, ValueError) as error:
         raise ModelConfigError(
             config, "text.tokenizer", f"{config.parent / name} cannot be read: {error}", "a tokenizer.json"

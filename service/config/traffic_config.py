@@ -7,15 +7,15 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from service.config.toml_table import TomlTable
-from service.config.version_policy import MOST_VERSION
+from service.config.version_policy import MAX_VERSION
 
-_MOST_VERSIONS = 64
+_MAX_VERSIONS = 64
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 """The name of a header (RFC 9110, 5.1)."""
 
 
 def _check_version(text: str) -> str:
-    if not (text.isascii() and text.isdigit() and not text.startswith("0") and int(text) <= MOST_VERSION):
+    if not (text.isascii() and text.isdigit() and not text.startswith("0") and int(text) <= MAX_VERSION):
         raise ValueError('expected the number of a version in quotes, as in "2"')
     return text
 
@@ -54,9 +54,7 @@ class TrafficConfig(TomlTable):
         sticky: name of a header; requests with the same value of it get the same version.
     """
 
-    weights: Annotated[dict[_Version, _Weight], Field(max_length=_MOST_VERSIONS)] = Field(
-        default_factory=dict
-    )
+    weights: Annotated[dict[_Version, _Weight], Field(max_length=_MAX_VERSIONS)] = Field(default_factory=dict)
     sticky: Annotated[str, AfterValidator(_check_header)] | None = None
     shadow: ShadowConfig | None = None
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import PlainValidator
 
-MOST_VERSION = 10**18 - 1
+MAX_VERSION = 10**18 - 1
 """The largest version number; it fits the integers of any client."""
 
 EXPECTED = 'expected "all", "latest" or a list of version numbers from 1'
@@ -50,4 +50,4 @@ def select_versions(policy: VersionPolicy, available: Sequence[str]) -> list[str
 
 
 def _is_version(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_VERSION
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_VERSION

@@ -26,7 +26,7 @@ from service.errors import ServiceError
 
 _OOM_SCORE = 500
 """The system ends this process rather than the server where memory is short."""
-_MOST_BYTES = 1 << 40
+_MAX_BYTES = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +80,18 @@ def be_modest() -> None:
         resource.setrlimit(kind, (0, 0))
 
 
-def limit(seconds: float | None, most_bytes: int) -> None:
+def limit(seconds: float | None, max_bytes: int) -> None:
     """Have the system limit what the process takes from now on, as far as it is not limited already.
 
     Args:
         seconds: that it may compute, before it is ended; None: as long as was said before.
-        most_bytes: that its address space may grow.
+        max_bytes: that its address space may grow.
     """
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415  # there is none on Windows
 
-    limits = [(resource.RLIMIT_AS, _address_space() + most_bytes)]
+    limits = [(resource.RLIMIT_AS, _address_space() + max_bytes)]
     if seconds is not None:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         limits.append((resource.RLIMIT_CPU, ceil(usage.ru_utime + usage.ru_stime + seconds)))
@@ -104,7 +104,7 @@ def _receive(file: BinaryIO, take: Callable[[_Request], None]) -> None:
     """Read requests in a thread of its own: where the server has ended, this process does at once."""
     with suppress(EOFError, OSError, ValueError, MemoryError):
         while True:
-            take(_Request(*read_frame(file, _MOST_BYTES)))
+            take(_Request(*read_frame(file, _MAX_BYTES)))
     os._exit(0)
 
 

@@ -21,8 +21,8 @@ Examples: TypeAlias = dict[str, dict[str, Any]]
 _FORM_TYPE, _FORM_PICTURE = "multipart/form-data", "image/png"
 """Forms have a picture as their file."""
 _TEXT = "A man is eating food."
-_MOST_ELEMENTS = 4096
-_MOST_CHARACTERS = 8192
+_MAX_ELEMENTS = 4096
+_MAX_CHARACTERS = 8192
 """Larger examples are not shown, as nobody would read them; the command remains."""
 
 
@@ -44,7 +44,7 @@ def examples_for(models: Iterable[LoadedModel]) -> Examples:
             if example.media_type in _binary_types() or example.media_type == _FORM_TYPE:
                 kind = _FORM_PICTURE if example.media_type == _FORM_TYPE else example.media_type
                 shown["externalValue"] = f"docs/examples/{model.name}?media_type={quote(kind, safe='')}"
-            elif not isinstance(example.value, str) or len(example.value) <= _MOST_CHARACTERS:
+            elif not isinstance(example.value, str) or len(example.value) <= _MAX_CHARACTERS:
                 shown["value"] = example.value
             named = examples.setdefault(example.media_type, {})
             named[f"{model.name}-{example.title.replace(' ', '-')}"] = shown
@@ -91,15 +91,15 @@ def sample_image(model: LoadedModel) -> Image.Image | None:
 def sample_arrays(model: LoadedModel) -> dict[str, Array]:
     """Return zeros for each input of a model, by its operator; none if they are large, complex or of unknown shape."""
     ports = model.graph.inputs
-    if not ports or any(prod(_shape(port)) > _MOST_ELEMENTS or _dtype(port).kind == "c" for port in ports):
+    if not ports or any(prod(_shape(port)) > _MAX_ELEMENTS or _dtype(port).kind == "c" for port in ports):
         return {}
     if model.graph.declared_plan() is None:
-        return {}  # no shapes are declared, or the model does not run with 1 for each open dimension
+        return {}  # no shapes are declared, or the model does not run with 1 for each dynamic dimension
     return {port.operator: np.zeros(_shape(port), _dtype(port)) for port in ports}
 
 
 def _shape(port: Port) -> tuple[int, ...]:
-    """Return the declared shape of an input, with 1 for each open dimension."""
+    """Return the declared shape of an input, with 1 for each dynamic dimension."""
     return tuple(1 if dim is None else dim for dim in port.shape or ())
 
 

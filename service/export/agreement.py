@@ -1,7 +1,7 @@
 """Compares an exported model with its source: the outputs, and the tensors on the way to them.
 
 What counts as a difference follows from the network. The source is run a second time with the last bit of each weight
-and of each input flipped: two numbers that float32 can hardly tell apart. What changes by that is what rounding may do
+and of each input flipped: two numbers that float32 hardly distinguishes. What changes by that is what rounding may do
 here, and an exported model may be off by `TIMES` as much.
 """
 

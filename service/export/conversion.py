@@ -22,7 +22,7 @@ from service.repository.load_progress import Step, go_on
 
 SECONDS = 600.0
 """How long the exporter may take, if nothing else is said."""
-_MOST_SHOWN = 240
+_MAX_SHOWN = 240
 
 
 def export(
@@ -119,4 +119,4 @@ def _exported(
 
 
 def _short(problem: ExportError) -> str:
-    return textwrap.shorten(str(problem), _MOST_SHOWN, placeholder=" …")
+    return textwrap.shorten(str(problem), _MAX_SHOWN, placeholder=" …")

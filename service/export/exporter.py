@@ -21,7 +21,7 @@ from service.export.torch_graph import own_line
 
 _SAID = re.compile(r"error|exception|fail|abort|terminate|unsupported|unknown", re.IGNORECASE)
 _SHOWN = 3
-_MOST_SIGNAL = 64
+_MAX_SIGNAL = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def run_exporter(
     Args:
         model: the file; all that the exporter writes comes into its folder.
         first: inputs, whose shapes and types the exporter gets.
-        second: others, whose differences are the open sizes; None for none.
+        second: others, whose differences are the dynamic sizes; None for none.
         seconds: how long it may take.
 
     Raises:
@@ -115,7 +115,7 @@ def _run(command: Sequence[str], folder: Path, seconds: float) -> tuple[int, str
             ) from error
         finally:
             _end(process)
-    if guard.SIGNALLED < code <= guard.SIGNALLED + _MOST_SIGNAL:
+    if guard.SIGNALLED < code <= guard.SIGNALLED + _MAX_SIGNAL:
         code = guard.SIGNALLED - code
     return code, log.read_bytes().decode(errors="replace")
 

@@ -94,7 +94,7 @@ def _made(maker: Any, text: str) -> Any:
 def _required_arguments(maker: Any) -> list[str]:
     try:
         parameters = inspect.signature(maker).parameters.values()
-    except (TypeError, ValueError):  # some of C tell none
+    except (TypeError, ValueError):  # some C functions have no signature
         return []
     return [
         parameter.name

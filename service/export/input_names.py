@@ -12,7 +12,7 @@ def name_inputs(param: Path, names: Sequence[str]) -> None:
     """Rename the input operators of a graph, in order.
 
     Nothing is done where a name is no plain word, or is that of another input, operator or operand: clients could not
-    tell which is meant.
+    say which is meant.
 
     Args:
         param: the graph; it is rewritten.

@@ -14,7 +14,9 @@ DTYPES = ("f32", "f64", "i64", "i32", "i16", "i8", "u8", "bool")
 """Types of elements that an input may have, in PNNX's names."""
 
 _SIZE = re.compile(r"([1-9][0-9]{0,9})(\??)|\?")
-_EXPECTED = "sizes with commas between, as 1,3,224,224; ? for an open size, 640? for one that is tried at 640"
+_EXPECTED = (
+    "sizes with commas between, as 1,3,224,224; ? for a dynamic size, 640? for one that is tried at 640"
+)
 _PICTURE_SIDE = 224
 _LENGTH = 16
 _FIXED_LENGTH = 128
@@ -49,9 +51,9 @@ class InputSpec:
 
 
 def parse_input(text: str) -> InputSpec:
-    """Read `1,3,224,224`, with `?` for an open size and `:i64` for its type; without one it is the source's, else f32.
+    """Read `1,3,224,224`, with `?` for a dynamic size and `:i64` for its type, by default the source's or f32.
 
-    An open size without a number is tried at 1 if it comes first, at 224 as side of a picture, and at 16 elsewhere.
+    A dynamic size without a number is tried at 1 if it comes first, at 224 as side of a picture, and at 16 elsewhere.
 
     Raises:
         ExportError: the text is something else.
@@ -72,7 +74,7 @@ def parse_input(text: str) -> InputSpec:
 
 
 def usual_size(axis: int, rank: int) -> int:
-    """Return the size at which an open dimension is tried where nothing says more."""
+    """Return the size at which a dynamic dimension is tried where nothing says more."""
     if axis == 0:
         return 1
     return _PICTURE_SIDE if rank == 4 and axis >= 2 else _LENGTH

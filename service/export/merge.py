@@ -1,4 +1,4 @@
-"""Makes one graph with open sizes of two that were exported with fixed ones.
+"""Makes one graph with dynamic sizes of two that were exported with fixed ones.
 
 The exporter translates ONNX files faithfully where all sizes are fixed, and less so where some are open: sizes are
 lost from `Reshape`. Two exports with different sizes agree in all but these sizes, so each is where the two differ.
@@ -80,7 +80,7 @@ def _reshaped(ours: list[str], theirs: list[str], words: Sequence[str | None]) -
     place = words.index(None)
     mine, other = _SIZES.fullmatch(ours[place]), _SIZES.fullmatch(theirs[place])
     if mine is None or other is None or words.count(None) > 1 or ours[0] not in _RESHAPES:
-        raise ExportError(f"{ours[0]} {ours[1]} depends on the open sizes in {ours[place]!r}; {_CURE}")
+        raise ExportError(f"{ours[0]} {ours[1]} depends on the dynamic sizes in {ours[place]!r}; {_CURE}")
     pairs = list(zip(_numbers(mine[2]), _numbers(other[2]), strict=True))
     varying = [axis for axis, (a, b) in enumerate(pairs) if a != b]
     plain = [word for word in words if word is not None]

@@ -17,7 +17,7 @@ from service.export.trial import flip_last_bits
 
 _QUIET = 4
 """Severity from which onnxruntime logs: fatal errors alone."""
-_MOST = 240
+_MAX = 240
 _CHARACTERS = "character"
 """Key of the metadata under which RapidOCR's conversion of PP-OCR keeps the characters, one per line."""
 
@@ -167,4 +167,4 @@ def _run(session: Any, arrays: Sequence[Array]) -> list[Array]:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:_MOST]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:_MAX]

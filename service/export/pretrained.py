@@ -40,7 +40,7 @@ _EMBEDDINGS = ("text_embeds", "image_embeds")
 
 
 def open_pretrained(folder: Path) -> ModuleSource:
-    """Return the module of a folder, with its inputs, and all that the files beside the weights tell.
+    """Return the module of a folder, with its inputs, and what the files beside the weights say.
 
     Raises:
         ExportError: it cannot be read, or is of an architecture that takes texts and pictures, or generates.
@@ -169,7 +169,7 @@ def _quiet(transformers: Any) -> Iterator[None]:
 def _text(
     folder: Path, model: Any, arguments: Sequence[str], architecture: str
 ) -> tuple[list[InputSpec], Known]:
-    most = _most_tokens(model)
+    most = _max_tokens(model)
     made = _tokenizer_inputs(folder)
     length = min(_LENGTH, most or _LENGTH)
     specs = [
@@ -199,7 +199,7 @@ def _left_out(folder: Path) -> list[str]:
 
 
 def _tokenizer_inputs(folder: Path) -> Sequence[str]:
-    """Return what the tokenizer makes of a text; ids and mask where it does not tell."""
+    """Return what the tokenizer makes of a text; ids and mask where it does not say."""
     transformers = need("transformers", _INSTALL)
     try:
         with _quiet(transformers):
@@ -209,7 +209,7 @@ def _tokenizer_inputs(folder: Path) -> Sequence[str]:
     return list(tokenizer.model_input_names)
 
 
-def _most_tokens(model: Any) -> int | None:
+def _max_tokens(model: Any) -> int | None:
     """Return how many tokens the positions of a model suffice for; None where it counts none."""
     most = getattr(model.config, "max_position_embeddings", None)
     for name, module in model.named_modules():

@@ -27,7 +27,7 @@ _LENGTH_SECOND: tuple[Change, ...] = (
     lambda size, place: size * 2 + 8 * place,
     *_PICTURE_SECOND,
 )
-"""Ways to change sizes for the exporter, the most telling first: those of height and width are to differ.
+"""Ways to change sizes for the exporter, the most distinctive first: those of height and width are to differ.
 
 A change that a stride divides away shows nothing: of 16,000 samples and of 16,032, a stride of 320 makes as many.
 """
@@ -55,7 +55,7 @@ def is_dynamic(specs: Sequence[InputSpec]) -> bool:
 
 
 def second_inputs(source: Source, specs: Sequence[InputSpec], trial: Trial) -> Iterator[list[Array]]:
-    """Yield inputs whose dynamic sizes are others than those of the first, the most telling first.
+    """Yield inputs whose dynamic sizes are others than those of the first, the most distinctive first.
 
     Raises:
         ExportError: the model runs on no such inputs; names a size that cannot vary, and what the model said.

@@ -104,7 +104,7 @@ class Source(ABC):
 
     @abstractmethod
     def perturbed(self) -> AbstractContextManager[None]:
-        """Flip the last bit of each weight for the duration of the block: what float32 cannot tell apart."""
+        """Flip the last bit of each weight for the duration of the block: the smallest difference of float32."""
 
     def weight(self, name: str) -> Array | None:
         """Return a weight by its name in the source, as `encoder.0.norm.weight`; None where it has none."""
@@ -149,7 +149,7 @@ def named_specs(given: Sequence[InputSpec], declared: Sequence[InputSpec], title
 
     Args:
         given: shapes as the user gave them, with types where those were given.
-        declared: the source's inputs; a name or a type that it does not tell is empty.
+        declared: the source's inputs; a name or a type that it lacks is empty.
         title: the source's, for messages.
 
     Raises:

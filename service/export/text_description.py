@@ -13,7 +13,7 @@ def text_table(tokenizer: Path, max_length: int | None) -> Iterator[str]:
     """Yield the lines of `[text]`.
 
     Args:
-        tokenizer: the `tokenizer.json`; the files beside it tell the longest text.
+        tokenizer: the `tokenizer.json`; the files beside it hold the maximum length.
         max_length: most tokens that the model itself takes; None where that is not known.
     """
     stated = [length for length in (max_length, _length(tokenizer.parent)) if length is not None]
@@ -22,7 +22,7 @@ def text_table(tokenizer: Path, max_length: int | None) -> Iterator[str]:
 
 
 def pooling(tokenizer: Path) -> str:
-    """Return what becomes of the vectors of tokens, as files of sentence-transformers beside the tokenizer tell."""
+    """Return what becomes of the vectors of tokens, from the files of sentence-transformers beside the tokenizer."""
     is_first = _read(tokenizer.parent / "1_Pooling" / "config.json").get("pooling_mode_cls_token")
     return "cls" if is_first is True else "mean"
 

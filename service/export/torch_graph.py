@@ -19,7 +19,7 @@ from service.export.trial import has_last_bit
 
 _FRAME = re.compile(r"^(?P<file>[^\s(].*?)\((?P<line>\d+)\): (?P<function>\S+)", re.MULTILINE)
 _INSIDE = re.compile(r"[/\\]torch[/\\](nn|_[a-z]|jit|functional|utils|autograd)")
-_MOST = 240
+_MAX = 240
 _WITH_ROUNDING, _WITH_DECIMALS, _OF_TENSOR = 3, 2, 5
 """How many arguments a division has that rounds, a rounding to decimals, and a slice of a tensor, not of a list."""
 _NO_END = 1 << 62
@@ -212,7 +212,7 @@ def said_by(error: BaseException) -> str:
         (line for line in reversed(lines) if "Error" in line.split(":")[0]), lines[0] if lines else ""
     )
     where = own_line(text) or _raised_in(error)
-    return said[:_MOST] + (f" ({where})" if where else "")
+    return said[:_MAX] + (f" ({where})" if where else "")
 
 
 def _raised_in(error: BaseException) -> str:

@@ -26,7 +26,7 @@ _SECOND_SHAPES = 3
 """Second shapes that are tried at most."""
 _REPAIRS = 8
 """How often a graph is repaired at most; what was hidden by one difference shows when that is gone."""
-_SHOWN, _MOST = 4, 160
+_SHOWN, _MAX = 4, 160
 _FIXED = "exported with dynamic sizes, which were fixed afterwards: with fixed ones the exporter writes another model"
 
 
@@ -112,7 +112,7 @@ class Translation:
                 raise
             except ExportError as error:
                 problem = problem or error
-                self.step("that differs: " + textwrap.shorten(str(error), _MOST, placeholder=" …"))
+                self.step("that differs: " + textwrap.shorten(str(error), _MAX, placeholder=" …"))
         raise problem or ExportError(f"{self.source.title} cannot be exported")
 
     def _attempts(self, trial: Trial) -> Iterator[_Attempt]:

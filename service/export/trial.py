@@ -12,7 +12,7 @@ from service.export.input_spec import InputSpec
 _SEED = 0
 _TINY, _NOT_FINITE = 27, 255
 """Exponents of float32: of numbers up to 1e-30, and of infinities and NaN."""
-_MOST = 1 << 18
+_MAX = 1 << 18
 """Largest bound of integers that is looked for; vocabularies are smaller."""
 
 Shapes = Sequence[tuple[int, ...]]
@@ -47,7 +47,7 @@ class Trial:
     def arrays(self, shapes: Shapes, place: int = 0) -> list[Array]:
         """Return arrays of these shapes.
 
-        Masks hide the first or the last quarter of a row, in turns.
+        Masks hide the first or the last quarter of a row, alternately.
 
         Args:
             shapes: of each input.
@@ -60,7 +60,7 @@ class Trial:
         ]
 
     def _limit(self, place: int, shapes: Shapes, run: Run) -> int:
-        """Return the first integer that an input does not take, or `_MOST`."""
+        """Return the first integer that an input does not take, or `_MAX`."""
 
         def takes(number: int) -> bool:
             arrays = self.arrays(shapes)
@@ -72,7 +72,7 @@ class Trial:
             return True
 
         low, high = 0, 1  # the largest that is known to be taken, the least that is not
-        most = min(_MOST, int(np.iinfo(self._specs[place].numpy_dtype).max))
+        most = min(_MAX, int(np.iinfo(self._specs[place].numpy_dtype).max))
         while high < most and takes(high):
             low, high = high, min(high * 2, most)
         while high - low > 1 and high < most:

@@ -49,7 +49,7 @@ def known_of(config: Mapping[str, Any]) -> Known:
 
 
 def specs_of(config: Mapping[str, Any], name: str) -> list[InputSpec]:
-    """Return the input of a model, whose batch is dynamic; none where a table does not tell it."""
+    """Return the input of a model, whose batch is dynamic; none where the table lacks it."""
     sides, channels = config.get("imgsz"), config.get("channels", 3)
     if not isinstance(sides, list) or len(sides) != 2 or not all(map(_is_size, (*sides, channels))):
         return []

@@ -8,9 +8,9 @@ from weakref import ref
 
 from service.tagged_document import TaggedDocument
 
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 """Most bytes of all documents that are kept."""
-_MOST_DOCUMENTS = 256
+_MAX_DOCUMENTS = 256
 """Most documents, however short they are: what distinguishes them takes memory, too."""
 
 _Key: TypeAlias = tuple[ref[object], Hashable]
@@ -20,11 +20,11 @@ class DocumentCache:
     """Keeps the documents asked for last, each for as long as its model is loaded. Safe to share by threads.
 
     Args:
-        most_bytes: maximum bytes that all documents together may have; a larger one is not kept.
+        max_bytes: maximum bytes that all documents together may have; a larger one is not kept.
     """
 
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._bytes = 0
         self._kept: OrderedDict[_Key, TaggedDocument] = OrderedDict()
         self._lock = Lock()
@@ -53,7 +53,7 @@ class DocumentCache:
                 self._drop((ref(model), options))
             self._kept[ref(model), options] = document
             self._bytes += len(document.content)
-            while self._bytes > self._most_bytes or len(self._kept) > _MOST_DOCUMENTS:
+            while self._bytes > self._max_bytes or len(self._kept) > _MAX_DOCUMENTS:
                 self._drop(next(iter(self._kept)))
 
     def _drop(self, key: _Key) -> None:

@@ -1,8 +1,8 @@
 """Places the nodes of a graph in layers, from producers down to consumers, with few crossings (Sugiyama's method).
 
 Ranks are longest paths; edges over several ranks get a bend in each; layers are sorted by the mean place of their
-neighbours, downwards and upwards by turns, and the order with the fewest crossings is kept; then nodes move towards the
-mean of their neighbours, as far as others let them.
+neighbours, alternately downwards and upwards, and the order with the fewest crossings is kept; then nodes move towards
+the mean of their neighbours, as far as others let them.
 
 Source: K. Sugiyama, S. Tagawa, M. Toda, Methods for Visual Understanding of Hierarchical System Structures, IEEE
 Transactions on Systems, Man, and Cybernetics 11(2), 1981.
@@ -17,7 +17,7 @@ _SWEEPS = 8
 _GAP, _RANK_GAP = 24.0, 44.0
 _LONGEST_EDGE = 24
 """Ranks of the longest edge that is bent around the nodes between; of longer ones only the ends are drawn."""
-_BENDS_PER_NODE, _MOST_BENDS_OF_SMALL = 2, 400
+_BENDS_PER_NODE, _MAX_BENDS_OF_SMALL = 2, 400
 """Most bends for each node, and of any graph at least; in graphs with more, shorter edges count as long."""
 
 Point = tuple[float, float]
@@ -156,7 +156,7 @@ def lay_out(sizes: Sequence[Point], edges: Sequence[tuple[int, int]]) -> Layout:
 
 def _longest_bent(spans: Sequence[int], nodes: int) -> int:
     """Return how many ranks an edge may span to be bent around nodes: all bends together are to be bounded."""
-    left = max(_BENDS_PER_NODE * nodes, _MOST_BENDS_OF_SMALL)
+    left = max(_BENDS_PER_NODE * nodes, _MAX_BENDS_OF_SMALL)
     counts = Counter(spans)
     for span in range(1, _LONGEST_EDGE + 1):
         left -= counts[span] * (span - 1)

@@ -12,7 +12,7 @@ def describe_graph(graph: RuntimeGraph) -> dict[str, Any]:
     """Return nodes, operands and execution order of a built graph.
 
     Multiply-adds, and shapes that the file leaves out, are those of a run on the shapes that the file declares,
-    open dimensions taken as 1; None where there is no such run.
+    dynamic dimensions taken as 1; None where there is no such run.
     """
     plan = graph.declared_plan()
     multiply_adds = {step.operator.name: step.multiply_adds for step in plan.steps} if plan else {}
@@ -37,7 +37,7 @@ def count_precisions(graph: RuntimeGraph) -> dict[str, int]:
 
 
 def describe_ports(ports: Sequence[Port]) -> list[dict[str, Any]]:
-    """Return a graph's inputs or outputs; an open dimension is None, and so is a shape that is not declared."""
+    """Return a graph's inputs or outputs; a dynamic dimension is None, and so is a shape that is not declared."""
     return [
         {
             "name": port.operator,

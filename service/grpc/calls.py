@@ -21,7 +21,7 @@ from service.v2.repository_index import describe_index
 from service.v2.statistics import describe_statistics
 from service.v2.trace_settings import change_trace_setting, show_trace_setting
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 """Most bytes of a message that holds no tensors."""
 TRACE_PATH, LOG_PATH = "/v2/trace/setting", "/v2/logging"
 """The paths over HTTP of the two calls that may change the server."""
@@ -38,7 +38,7 @@ def plain_response(name: str, make: Callable[[Any, Incoming], Awaitable[dict[str
     response_class = message_class(f"inference.{name}Response")
 
     async def respond(incoming: Incoming) -> bytes:
-        made = await make(parse(request_class, incoming.data, _MOST_BYTES), incoming)
+        made = await make(parse(request_class, incoming.data, _MAX_BYTES), incoming)
         written: bytes = ParseDict(made, response_class(), ignore_unknown_fields=True).SerializeToString()
         return written
 

@@ -13,7 +13,7 @@ _Response = message_class("grpc.health.v1.HealthCheckResponse")
 _SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = 1, 2, 3
 _KNOWN = ("", INFERENCE_SERVICE, HEALTH_SERVICE)
 """Services that may be asked for; empty for the whole server."""
-_MOST_BYTES = 1 << 12
+_MAX_BYTES = 1 << 12
 """Most bytes of a message: whoever may not do anything else may ask for health, and watch for as long as it likes."""
 
 
@@ -45,7 +45,7 @@ class Health:
         Raises:
             ServiceError: 400 `invalid_message`, 404 `service_not_found`, 413 `body_too_large`.
         """
-        service = str(parse(_Request, incoming.data, _MOST_BYTES).service)
+        service = str(parse(_Request, incoming.data, _MAX_BYTES).service)
         if service not in _KNOWN:
             message = f"the server has no service {service[:80]!r}; it has {', '.join(_KNOWN[1:])}"
             raise ServiceError(404, "service_not_found", message, {"known": list(_KNOWN[1:])})
@@ -60,7 +60,7 @@ class Health:
             ServiceError: 400 `invalid_message`, 413 `body_too_large`, 503 `shutting_down` where another process takes
                 the place of this one.
         """
-        service = str(parse(_Request, incoming.data, _MOST_BYTES).service)
+        service = str(parse(_Request, incoming.data, _MAX_BYTES).service)
         event = asyncio.Event()
         self._changed.add(event)
         sent = None

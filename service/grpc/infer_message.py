@@ -11,9 +11,9 @@ _STRINGS = (_INPUTS, 5, 8)
 """Numbers of the fields in which the strings of an input lie: those of the request, the input and its contents."""
 _BRIEF_BYTES = 1 << 14
 """Most bytes of a head whose fields are not counted: it takes little memory whatever it holds."""
-_MOST_FIELDS = 1 << 13
+_MAX_FIELDS = 1 << 13
 """Most fields of a request, those of its inputs and their contents among them: packed numbers are one."""
-_MOST_HEAD_BYTES = 8 << 20
+_MAX_HEAD_BYTES = 8 << 20
 """Most bytes of a request besides raw tensors and strings."""
 
 
@@ -58,9 +58,9 @@ def split(data: bytes) -> InferMessage:
     head = b"".join(kept)
     if len(head) > _BRIEF_BYTES:
         size = len(head) - _measure(memoryview(head), _STRINGS)[1]
-        if size > _MOST_HEAD_BYTES:
+        if size > _MAX_HEAD_BYTES:
             place = "the message, without raw_input_contents and bytes_contents,"
-            raise too_large("too_many_values", place, size, _MOST_HEAD_BYTES, "bytes")
+            raise too_large("too_many_values", place, size, _MAX_HEAD_BYTES, "bytes")
     model, version, own_id = (_text(names[number]) for number in (_MODEL_NAME, _MODEL_VERSION, _ID))
     return InferMessage(model, version, own_id, head, tuple(raw))
 
@@ -78,8 +78,8 @@ def _measure(message: memoryview, path: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _check_count(count: int) -> None:
-    if count > _MOST_FIELDS:
-        raise too_large("too_many_values", "the message", count, _MOST_FIELDS, "fields")
+    if count > _MAX_FIELDS:
+        raise too_large("too_many_values", "the message", count, _MAX_FIELDS, "fields")
 
 
 def _text(value: bytes) -> str:

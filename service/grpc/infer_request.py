@@ -16,7 +16,7 @@ from service.v2.request import InferRequest, InputTensor, parse_request
 
 _BRIEF_BYTES = 1 << 10
 """Most bytes of a head that is remembered: clients send the same one repeatedly."""
-_MOST_HEADS = 256
+_MAX_HEADS = 256
 """Heads that are remembered; those that were not sent for longest are forgotten."""
 _FIELD_OF = {
     BOOL: "bool_contents",
@@ -106,7 +106,7 @@ def _parse(head: bytes) -> Head:
     return parse_request(_document(message)), tuple(contents)
 
 
-_parse_brief = lru_cache(_MOST_HEADS)(_parse)
+_parse_brief = lru_cache(_MAX_HEADS)(_parse)
 
 
 def _document(message: Any) -> Document:

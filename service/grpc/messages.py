@@ -39,14 +39,14 @@ def message_class(name: str) -> Any:
     return GetMessageClass(POOL.FindMessageTypeByName(name))
 
 
-def parse(message: Any, data: bytes, most_bytes: int) -> Any:
+def parse(message: Any, data: bytes, max_bytes: int) -> Any:
     """Return a message of a class from its bytes.
 
     Raises:
         ServiceError: 400 `invalid_message`, 413 `body_too_large`.
     """
-    if len(data) > most_bytes:
-        raise too_large("body_too_large", "the message", len(data), most_bytes, "bytes")
+    if len(data) > max_bytes:
+        raise too_large("body_too_large", "the message", len(data), max_bytes, "bytes")
     try:
         return message.FromString(data)
     except DecodeError as error:

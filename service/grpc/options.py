@@ -4,7 +4,7 @@ import grpc
 
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
-from service.server.connection_policy import SEND_TIMEOUT, most_connections
+from service.server.connection_policy import SEND_TIMEOUT, max_connections
 
 CONNECTION_SECONDS = 10.0
 """Age at which one of several processes has a connection's client connect again, to whatever process serves then. No
@@ -25,20 +25,20 @@ def channel_options(settings: Settings, *, is_shared: bool = False) -> list[tupl
         settings: the server's settings.
         is_shared: whether several processes listen on the port.
     """
-    silence, patience = (round(count * SEND_TIMEOUT * 1e3) for count in (1, 2))
+    idle, timeout = (round(count * SEND_TIMEOUT * 1e3) for count in (1, 2))
     options = [
         ("grpc.max_receive_message_length", settings.max_body_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.so_reuseport", int(is_shared)),
-        ("grpc.max_allowed_incoming_connections", most_connections()),
+        ("grpc.max_allowed_incoming_connections", max_connections()),
         # by default gRPC resets calls at random, without a word, once a thousand have not been looked at
-        ("grpc.server.max_pending_requests", most_connections()),
-        ("grpc.server.max_pending_requests_hard_limit", 2 * most_connections()),
+        ("grpc.server.max_pending_requests", max_connections()),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * max_connections()),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
         # by default a client that vanished or does not read is dropped after two hours
-        ("grpc.keepalive_time_ms", silence),
-        ("grpc.keepalive_timeout_ms", patience),
-        ("grpc.http2.ping_timeout_ms", patience),  # the response comes after all that is on its way already
+        ("grpc.keepalive_time_ms", idle),
+        ("grpc.keepalive_timeout_ms", timeout),
+        ("grpc.http2.ping_timeout_ms", timeout),  # the response comes after all that is on its way already
         ("grpc.keepalive_permit_without_calls", 1),
     ]
     if is_shared:

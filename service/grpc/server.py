@@ -23,7 +23,7 @@ from service.grpc.options import CONNECTION_SECONDS, channel_options, tls_creden
 from service.grpc.streaming import Streams
 from service.lifecycle import Phase
 from service.processes.slot import Slot
-from service.server.connection_policy import most_connections
+from service.server.connection_policy import max_connections
 
 _LAST_SECONDS = 1.0
 """Seconds that calls have to end when the application ends: what it accepted has its response by then."""
@@ -79,7 +79,7 @@ class GrpcServer:
         logging.getLogger("_cygrpc").setLevel(logging.INFO)  # it logs the event loop of each call
         self._server = grpc.aio.server(
             options=channel_options(settings, is_shared=self._shared_port is not None),
-            maximum_concurrent_rpcs=most_connections(),
+            maximum_concurrent_rpcs=max_connections(),
         )
         inference = _inference_handlers(self._front, self._inference)
         inference["ModelStreamInfer"] = _stream(self._front, self._streams)

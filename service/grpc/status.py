@@ -26,9 +26,9 @@ _CODES = {
     504: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
 """HTTP status of an error -> code of gRPC."""
-_MOST_TEXT = 2000
+_MAX_TEXT = 2000
 """Most characters of an error that are sent: many clients take no more than 8 KiB of metadata."""
-_MOST_FOREIGN_TEXT = 600
+_MAX_FOREIGN_TEXT = 600
 """The same for text beyond ASCII, of which a character may be sent as twelve."""
 
 Metadata = tuple[tuple[str, str], ...]
@@ -42,7 +42,7 @@ def code_of(error: ServiceError) -> grpc.StatusCode:
 def details_of(error: ServiceError) -> str:
     """Return the message for the client."""
     text = error.message
-    most = _MOST_TEXT if text.isascii() else _MOST_FOREIGN_TEXT
+    most = _MAX_TEXT if text.isascii() else _MAX_FOREIGN_TEXT
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

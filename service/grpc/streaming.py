@@ -16,9 +16,9 @@ from service.lifecycle import Phase
 _Response = message_class("inference.ModelStreamInferResponse")
 _RESPONSE = 2
 """Number of the field of a `ModelStreamInferResponse` for a response."""
-_MOST_AHEAD = 8
+_MAX_AHEAD = 8
 """Requests of a stream that run, or whose responses are not sent yet; no more are read meanwhile."""
-MOST_STREAMS = 64
+MAX_STREAMS = 64
 """Streams that one client may have open."""
 _STRICT_KEY = b"triton_grpc_error"
 """Metadata of clients that want the stream to end with the status of the first error."""
@@ -60,9 +60,9 @@ class Streams:
         """
         self._front.admit(self._method, context)
         client = context.client
-        if self._open[client] >= MOST_STREAMS:
-            message = f"a client may have {MOST_STREAMS} streams open; close one of them"
-            raise ServiceError(429, "too_many_streams", message, {"limit": MOST_STREAMS})
+        if self._open[client] >= MAX_STREAMS:
+            message = f"a client may have {MAX_STREAMS} streams open; close one of them"
+            raise ServiceError(429, "too_many_streams", message, {"limit": MAX_STREAMS})
         self._open[client] += 1
         try:
             await self._exchange(rpc, context)
@@ -79,7 +79,7 @@ class Streams:
         return self._front.services.lifecycle.phase is Phase.DRAINING
 
     async def _exchange(self, rpc: Rpc, context: RequestContext) -> None:
-        responses: _Responses = asyncio.Queue(_MOST_AHEAD)
+        responses: _Responses = asyncio.Queue(_MAX_AHEAD)
         try:
             async with asyncio.TaskGroup() as tasks:
                 reader = tasks.create_task(self._read(rpc, context, responses, tasks))

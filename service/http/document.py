@@ -11,7 +11,7 @@ from service.services import services_of
 from service.v2.compression import decompress, parse_encoding
 from service.v2.document import Document, parse_optional_object
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _JSON = "application/json"
 _UNNAMED = ("", "application/octet-stream")
 """What clients send that name no type: Triton's."""
@@ -27,7 +27,7 @@ async def read_document(request: Request) -> Document:
     _check_type(request)
     services = services_of(request)
     settings = services.settings
-    limits = replace(settings.limits, body_bytes=min(settings.limits.body_bytes, _MOST_BYTES))
+    limits = replace(settings.limits, body_bytes=min(settings.limits.body_bytes, _MAX_BYTES))
     encoding = parse_encoding(request.headers.get("content-encoding"))
     body = await read_body(request, limits, settings.timeout, services.lifecycle, is_encoded=True)
     return parse_optional_object(decompress(body, encoding, limits))

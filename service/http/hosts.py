@@ -17,7 +17,7 @@ _LOOPBACK_ADDRESSES = ("127.", "::1", "::ffff:127.")
 """What the address of a connection begins with that nobody but this machine can make."""
 _SEPARATORS = frozenset(".:")
 """A host that has one of them is an address, or a name that somebody may have registered."""
-_MOST_KNOWN = 1024
+_MAX_KNOWN = 1024
 """Most header values that are remembered: a host may come with any port."""
 _LONGEST_NAME = 255
 """Bytes of the longest name that DNS has."""
@@ -76,7 +76,7 @@ class AllowedHosts:
         return None
 
     def _remember(self, host: bytes) -> None:
-        if len(self.known) < _MOST_KNOWN and len(host) <= _LONGEST_NAME:
+        if len(self.known) < _MAX_KNOWN and len(host) <= _LONGEST_NAME:
             self.known.add(host)
 
     def _allows(self, name: str) -> bool:

@@ -18,7 +18,7 @@ COLOURS = (
     (213, 94, 0),
     (204, 121, 167),
 )
-"""Okabe and Ito's colours, which colour-blind people tell apart ("Color Universal Design", 2008)."""
+"""Okabe and Ito's colours, which colour-blind people distinguish ("Color Universal Design", 2008)."""
 _INK = (0, 0, 0)
 _PAPER = (255, 255, 255)
 _MASK_OPACITY = 0.45

@@ -100,7 +100,7 @@ def load_image(image: Image.Image, gray: bool, place: str, background: Backgroun
 
 
 def _as_strips(image: Image.Image, mode: str, place: str, background: Background) -> Picture:
-    turn = _turn(image)
+    turn = _transposition(image)
     if turn is None and image.mode == mode and not image.has_transparency_data:
         return image
     is_auto = background == "auto" and not image.mode.startswith("I") and image.has_transparency_data
@@ -130,10 +130,10 @@ def _reading(image: Image.Image, place: str) -> Iterator[None]:
 def upright_size(image: Image.Image) -> tuple[int, int]:
     """Return the width and height that an opened image has when it is turned upright."""
     width, height = image.size
-    return (height, width) if _turn(image) in _SWAPS else (width, height)
+    return (height, width) if _transposition(image) in _SWAPS else (width, height)
 
 
-def _turn(image: Image.Image) -> Image.Transpose | None:
+def _transposition(image: Image.Image) -> Image.Transpose | None:
     try:
         orientation = image.getexif().get(Base.Orientation)
     except (OSError, SyntaxError, ValueError, KeyError, TypeError, struct.error, Warning):
@@ -142,7 +142,7 @@ def _turn(image: Image.Image) -> Image.Transpose | None:
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    turn = _turn(image)
+    turn = _transposition(image)
     return image if turn is None else image.transpose(turn)
 
 

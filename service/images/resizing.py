@@ -33,7 +33,7 @@ _COLUMNS = 32
 """Columns of the result that are blended at a time."""
 _SLIGHT = 1e-6
 """What floating-point arithmetic may add to whole numbers of pixels."""
-_MOST_CUT = 8
+_MAX_CUT = 8
 """How many times as many pixels as are kept may be resized and cut; a long picture would become a huge one."""
 _FIXED_BITS = 11
 """OpenCV's weights for whole grey levels are whole numbers of 1/2048."""
@@ -106,7 +106,7 @@ def _resize_as_pillow(image: Picture, part: Part, resample: Image.Resampling) ->
     is_whole = all(
         abs(place - whole) < _SLIGHT for place, whole in zip(exact, map(round, exact), strict=True)
     )
-    if is_whole and width * height <= _MOST_CUT * part.size[0] * part.size[1]:
+    if is_whole and width * height <= _MAX_CUT * part.size[0] * part.size[1]:
         resized = _resize_box(image, (width, height), resample, (0, 0, image.width, image.height))
         return resized.crop((column, row, column + part.size[0], row + part.size[1]))
     return _resize_box(image, part.size, resample, part.box)

@@ -31,7 +31,7 @@ from service.errors import ServiceError, did_you_mean, shown
 from service.images.geometry import ImageGeometry
 from service.infer.rendering import PNG_TYPE, check_drawable, render
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome, ProtocolName
+from service.scheduling.job import Job, ProtocolName, RunOutcome
 from service.tasks import Prediction, Task
 from service.tasks.text_span import TextSpan
 

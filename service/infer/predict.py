@@ -29,7 +29,7 @@ from service.images.geometry import ImageGeometry
 from service.images.url import URL_ADVICE, is_url
 from service.infer.exchange import array_bytes, geometries
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome, ProtocolName
+from service.scheduling.job import Job, ProtocolName, RunOutcome
 
 _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"

@@ -17,7 +17,7 @@ TOLERANCE = 1e-3
 """Differences that `kuiper check` ignores by default."""
 _BYTES_AT_ONCE = 64 << 20
 """Most bytes of operands that are captured in one run; for more there are several runs."""
-_MOST_RUNS = 24
+_MAX_RUNS = 24
 """Most such runs."""
 
 Stop = Callable[[], str | None]
@@ -136,12 +136,12 @@ def _portions(graph: RuntimeGraph, other: RuntimeGraph, inputs: Mapping[str, Arr
             size = 0
         portions[-1].append(name)
         size += spec.nbytes
-    if len(portions) > _MOST_RUNS:
+    if len(portions) > _MAX_RUNS:
         message = (
-            f"the operands to compare would take {len(portions)} runs; the maximum is {_MOST_RUNS}: send a "
+            f"the operands to compare would take {len(portions)} runs; the maximum is {_MAX_RUNS}: send a "
             "smaller input"
         )
-        raise ServiceError(413, "comparison_too_large", message, {"limit": _MOST_RUNS, "unit": "runs"})
+        raise ServiceError(413, "comparison_too_large", message, {"limit": _MAX_RUNS, "unit": "runs"})
     return [portion for portion in portions if portion]
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from engine import Array
 
 _BINS = 40
-_MOST_ELEMENTS = 1 << 22
+_MAX_ELEMENTS = 1 << 22
 """Most elements that are looked at: of more, every second, third … is taken."""
-_MOST_SCALE = 1e300
+_MAX_SCALE = 1e300
 """Widest range of a histogram; that of a wider one would be infinite."""
 
 
@@ -61,7 +61,7 @@ def distribution_of(values: Array) -> Distribution:
 def thinned(values: Array) -> Array:
     """Return the elements of an array in a row, or where they are very many, every second, third … of them."""
     flat = values.reshape(-1)
-    return flat[:: -(-flat.size // _MOST_ELEMENTS) or 1]
+    return flat[:: -(-flat.size // _MAX_ELEMENTS) or 1]
 
 
 def _histogram(finite: Array, is_whole: bool) -> tuple[list[float], list[int]]:
@@ -69,7 +69,7 @@ def _histogram(finite: Array, is_whole: bool) -> tuple[list[float], list[int]]:
     low, high = float(finite.min()), float(finite.max())
     if is_whole and high - low < _BINS:
         counts, edges = np.histogram(finite, int(high - low) + 1, (low - 0.5, high + 0.5))
-    elif high - low < _MOST_SCALE and high - low > np.spacing(max(abs(low), abs(high))) * _BINS:
+    elif high - low < _MAX_SCALE and high - low > np.spacing(max(abs(low), abs(high))) * _BINS:
         counts, edges = np.histogram(finite, _BINS, (low, high))
     else:
         return [low, high], [finite.size]

@@ -267,7 +267,7 @@ def _score_cam(scorer: _Scorer, image: _Image, question: Question) -> tuple[str,
     """Return the operand whose channels are used, and the heatmap, from 0 to 1.
 
     A channel weighs as much as the score that the picture keeps where the channel is active, beyond that of a picture
-    of which all is hidden. Weights are not put through a softmax, which hardly tells small differences apart.
+    of which all is hidden. Weights are not put through a softmax, which hides small differences.
     """
     name = _find_layer(scorer, question.layer)
     captured = scorer.model.graph.run(scorer.inputs, capture=[name], stop=scorer.stop).captured[name]

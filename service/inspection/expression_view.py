@@ -14,16 +14,16 @@ from service.config.wording import problem_of
 from service.errors import ServiceError, shown
 from service.inspection.schemas import ExpressionQuestion
 
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 """Most bytes of a question."""
 _DEEPEST = 100
-_MOST_ELEMENTS = 64
+_MAX_ELEMENTS = 64
 """Most elements of a value: what is broadcast of such has a few thousand."""
-_MOST_DIMENSIONS = 2
-_MOST_SHOWN = 64
+_MAX_DIMENSIONS = 2
+_MAX_SHOWN = 64
 _STACK_SHOWN = 12
 """Topmost values of the stack that each step shows."""
-_MOST_ITEMS_SHOWN = 8
+_MAX_ITEMS_SHOWN = 8
 """Numbers and tensors of a list, those of lists in it included, that its text shows."""
 
 
@@ -33,8 +33,8 @@ def read_question(body: bytes) -> ExpressionQuestion:
     Raises:
         ServiceError: 413 `body_too_large`, 400 `invalid_json`, 422 `invalid_parameter`.
     """
-    if len(body) > _MOST_BYTES:
-        raise too_large("body_too_large", "the body", len(body), _MOST_BYTES, "bytes")
+    if len(body) > _MAX_BYTES:
+        raise too_large("body_too_large", "the body", len(body), _MAX_BYTES, "bytes")
     try:
         return ExpressionQuestion.model_validate(orjson.loads(body))
     except orjson.JSONDecodeError as error:
@@ -93,10 +93,10 @@ def _array(value: Any, place: int) -> Array:
         array = np.asarray(value)
     except ValueError:  # lists of different lengths
         array = np.empty(0, object)
-    if array.dtype.kind not in "bif" or array.size > _MOST_ELEMENTS or array.ndim > _MOST_DIMENSIONS:
+    if array.dtype.kind not in "bif" or array.size > _MAX_ELEMENTS or array.ndim > _MAX_DIMENSIONS:
         message = (
             f"the value of @{place} is {shown(value)}; expected a number, a list or a list of lists of numbers, "
-            f"at most {_MOST_ELEMENTS} of them"
+            f"at most {_MAX_ELEMENTS} of them"
         )
         raise ServiceError(422, "invalid_value", message, {"operand": place})
     return array.astype(np.float32) if array.dtype.kind == "f" else array
@@ -122,15 +122,15 @@ def _show(value: Any) -> dict[str, Any]:
     """Return a value with its shape and type; of a large one the first elements."""
     if not isinstance(value, np.ndarray):
         return {"shape": None, "dtype": type(value).__name__, "text": _text(value)}
-    numbers = [_number(number) for number in value.reshape(-1)[:_MOST_SHOWN].tolist()]
+    numbers = [_number(number) for number in value.reshape(-1)[:_MAX_SHOWN].tolist()]
     return {"shape": list(value.shape), "dtype": str(value.dtype), "data": numbers, "text": _text(value)}
 
 
 def _text(value: Any) -> str:
     """Return a value as text; of a long list the beginning."""
     if isinstance(value, np.ndarray):
-        return np.array2string(value, separator=", ", threshold=_MOST_SHOWN, precision=6)
-    return _list_text(value, iter(range(_MOST_ITEMS_SHOWN))) if isinstance(value, tuple) else str(value)
+        return np.array2string(value, separator=", ", threshold=_MAX_SHOWN, precision=6)
+    return _list_text(value, iter(range(_MAX_ITEMS_SHOWN))) if isinstance(value, tuple) else str(value)
 
 
 def _list_text(items: tuple[Any, ...], places: Iterator[int]) -> str:

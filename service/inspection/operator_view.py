@@ -12,7 +12,7 @@ from service.graph.wiring import wiring_of
 from service.inspection.distribution import distribution_of, thinned
 from service.repository.loaded_model import LoadedModel
 
-_MOST_FILTERS = 64
+_MAX_FILTERS = 64
 """Most filters of an attribute that are shown as pictures."""
 _LONGEST_SIDE = 64
 """Most rows, and most columns, of such a picture."""
@@ -86,7 +86,7 @@ def _filters(stored: Array, dtype: str) -> list[list[list[float | None]]] | None
         rows, columns = (-(-side // _LONGEST_SIDE) or 1 for side in stored.shape)
         planes = stored[None, ::rows, ::columns]
     else:
-        planes = stored[:_MOST_FILTERS]
+        planes = stored[:_MAX_FILTERS]
         while planes.ndim > 3 and planes.size:
             planes = planes[:, 0]
     if planes.ndim != 3 or not planes.size or not 1 < planes[0].size <= _LONGEST_SIDE**2:

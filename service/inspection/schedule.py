@@ -7,9 +7,9 @@ from typing import Any
 
 from engine import RuntimeGraph, RuntimeOperator
 
-MOST_STEPS = 500
+MAX_STEPS = 500
 """Most steps of one response."""
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 """Most names of operators that are ready, in one step."""
 
 
@@ -25,9 +25,9 @@ def describe_schedule(graph: RuntimeGraph, first: int, count: int) -> dict[str, 
     start = [operator.name for operator in operators if not operator.inputs]
     return {
         "operator_count": len(operators),
-        "ready": start[:_MOST_SHOWN],
+        "ready": start[:_MAX_SHOWN],
         "ready_count": len(start),
-        "steps": list(islice(_steps(graph), first, first + min(count, MOST_STEPS))),
+        "steps": list(islice(_steps(graph), first, first + min(count, MAX_STEPS))),
     }
 
 
@@ -55,7 +55,7 @@ def _steps(graph: RuntimeGraph) -> Iterator[dict[str, Any]]:
             "outputs": [operand.name for operand in operator.outputs],
             "became_ready": became_ready,
             "waits_for": {consumer.name: lacking for consumer, lacking in met.items() if lacking},
-            "ready": [waiting.name for waiting in islice(ready, _MOST_SHOWN)],
+            "ready": [waiting.name for waiting in islice(ready, _MAX_SHOWN)],
             "ready_count": len(ready),
         }
         step += 1

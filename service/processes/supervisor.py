@@ -22,9 +22,9 @@ from service.processes.connection_shares import make_shares_memory, withdraw
 from service.processes.control import ABORT, READY, RETIRE
 from service.processes.slot import START_FAILED, Slot
 
-MOST_FAILED_STARTS = 5
+MAX_FAILED_STARTS = 5
 """Consecutive failed starts while no process serves, before the server ends."""
-FIRST_SECONDS, MOST_SECONDS = 0.5, 30.0
+FIRST_SECONDS, MAX_SECONDS = 0.5, 30.0
 """The wait before the second restart in a row, which doubles with each further one, and the longest."""
 SOUND_SECONDS = 60.0
 """A process that has lived so long did not end because of its start: the next one starts at once."""
@@ -265,7 +265,7 @@ class Supervisor:
                     "process %d ended: %s; another one starts %s", process.number, process.ending, when
                 )
                 await asyncio.sleep(seconds)
-                seconds, began = min(max(2 * seconds, FIRST_SECONDS), MOST_SECONDS), monotonic()
+                seconds, began = min(max(2 * seconds, FIRST_SECONDS), MAX_SECONDS), monotonic()
                 try:
                     worker.process = await self._start()
                 except OSError as error:  # no memory or no process is left
@@ -279,7 +279,7 @@ class Supervisor:
 
     def _note_failed_start(self) -> None:
         self._failed_starts += 1
-        if self._failed_starts >= MOST_FAILED_STARTS and not any(one.serves for one in self._processes):
+        if self._failed_starts >= MAX_FAILED_STARTS and not any(one.serves for one in self._processes):
             _logger.error("no process serves, and none can be started: the server ends")
             self._exit_code = START_FAILED
             self._stopping.set()

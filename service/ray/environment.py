@@ -1,7 +1,7 @@
 """The variables that Ray's processes need to run HAProxy before the replicas, and to replay requests in flight."""
 
 REPLAYED_BYTES = 1 << 20
-"""Bodies up to so many bytes are sent to another replica where one ends before it answers."""
+"""Bodies up to so many bytes are sent to another replica where one ends before it responds."""
 DRAIN_SECONDS = 10.0
 """How long a replica that is to end stays reachable, so that every proxy hears of it first."""
 RESPONSE_SECONDS = 120

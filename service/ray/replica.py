@@ -27,13 +27,13 @@ _logger = logging.getLogger(__name__)
 
 
 class Replica:
-    """One replica. Ray calls its methods on the event loop that answers requests.
+    """One replica. Ray calls its methods on the event loop that serves requests.
 
     Args:
         values: settings by their names; what they leave open comes from the environment and the file of the node.
 
     Attributes:
-        application: what answers requests.
+        application: what serves requests.
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -53,7 +53,7 @@ class Replica:
         self._services = services_of(self.application)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
-        """Return what answers requests; Ray then runs its lifespan, which loads the models."""
+        """Return what serves requests; Ray then runs its lifespan, which loads the models."""
         return behind_ingress(self.application)
 
     async def record_autoscaling_stats(self) -> dict[str, float]:

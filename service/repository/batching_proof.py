@@ -112,7 +112,7 @@ def _prove(
 
 
 def _row_shapes(ports: Sequence[Port], extent: int) -> RowShapes:
-    """Return the shape of a row of each input, with `extent` for the open dimensions."""
+    """Return the shape of a row of each input, with `extent` for the dynamic dimensions."""
     return tuple(tuple(extent if dim is None else dim for dim in (port.shape or ())[1:]) for port in ports)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Step = Callable[[str], None]
-"""Told what is done next before each part of a load that may take seconds, as "compiling digits"; raises to stop it."""
+"""Called with the name of each part of a load that may take seconds, as "compiling digits"; raises to stop it."""
 
 
 class LoadStoppedError(Exception):

@@ -27,27 +27,22 @@ class LoadingThreads:
         """Run a function on a thread, in the context of the caller, and return what it returns.
 
         Raises:
-            Exception: what the function raises; or what `give_up` got, if that came before the function's end.
+            Exception: what the function raises; or what `abort` got, if that came before the function's end.
         """
-        refusal = self._given_up()
-        if refusal is not None:
-            raise refusal
+        if self._refusal is not None:
+            raise self._refusal
         future = asyncio.get_running_loop().run_in_executor(self._pool, copy_context().run, function)
         self._waiting.add(future)
         try:
             return await future
         except asyncio.CancelledError:
-            refusal = self._given_up()
-            if refusal is None:
+            if self._refusal is None:
                 raise
-            raise refusal from None
+            raise self._refusal from None
         finally:
             self._waiting.discard(future)
 
-    def _given_up(self) -> Exception | None:
-        return self._refusal
-
-    def give_up(self, refusal: Exception) -> None:
+    def abort(self, refusal: Exception) -> None:
         """Have each caller that waits, and each that still comes, get an error; functions that run are left to end."""
         self._refusal = refusal
         for future in list(self._waiting):

@@ -9,9 +9,9 @@ from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.load_progress import Step, go_on
 from service.repository.model_source import Refusal, SourceError
 
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 """Files of a model that are looked at; a folder of more is no model, and each poll would take seconds."""
-_MOST_DEPTH = 8
+_MAX_DEPTH = 8
 """Folders within folders that are looked into; links that lead in circles end there."""
 _NOT_FILES = frozenset({"__pycache__"})
 
@@ -120,9 +120,9 @@ def _marks(folder: Path) -> Iterator[FileMark]:
         OSError: the folder cannot be read.
         SourceError: it holds more files than a model has.
     """
-    for count, (path, entry) in enumerate(_files(folder, "", _MOST_DEPTH)):
-        if count == MOST_FILES:
-            raise SourceError(f"{folder} holds more than {MOST_FILES} files; expected the files of one model")
+    for count, (path, entry) in enumerate(_files(folder, "", _MAX_DEPTH)):
+        if count == MAX_FILES:
+            raise SourceError(f"{folder} holds more than {MAX_FILES} files; expected the files of one model")
         try:
             status = entry.stat()
         except FileNotFoundError:  # deleted since, or a link that leads nowhere

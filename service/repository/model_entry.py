@@ -67,7 +67,7 @@ class ModelEntry:
         unavailable: version -> why it is not served.
         is_loading: whether the model is being loaded for the first time.
         traffic: how its versions share the requests that name none, another object after each load; None: the highest
-            version answers them.
+            version serves them.
         pipelines: of a pipeline, what its versions are made of whenever a model is loaded or unloaded.
     """
 

@@ -107,7 +107,7 @@ class ModelLoader:
                     versions[version] = self._load_version(name, version, path, own, step)
             except LoadStoppedError:
                 raise
-            except Exception as error:  # nor a broken version its siblings
+            except Exception as error:  # nor a broken version the others
                 unavailable[version] = _explain(name, folder, error)
         return ModelEntry(name, versions, unavailable, traffic=config.traffic, pipelines=pipelines)
 

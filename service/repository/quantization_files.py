@@ -16,7 +16,7 @@ _Signature = tuple[tuple[int, int, int], ...]
 class QuantizationFiles:
     """What the files beside models say. Safe to use from any thread.
 
-    One file is read at a time: to tell whether it belongs to the model, all weights are read as well.
+    One file is read at a time: to check whether it belongs to the model, all weights are read as well.
     """
 
     _known: WeakKeyDictionary[LoadedModel, tuple[_Signature, Quantization]] = field(

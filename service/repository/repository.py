@@ -29,7 +29,7 @@ from service.repository.model_entry import (
 )
 from service.repository.model_loader import ModelLoader
 from service.repository.model_source import ModelSource, SourceError
-from service.repository.side_by_side import load_side_by_side, most_at_once
+from service.repository.side_by_side import load_side_by_side, max_at_once
 
 if TYPE_CHECKING:
     from service.config.override import ConfigOverride
@@ -363,7 +363,7 @@ def _load_entries(loader: ModelLoader, progress: LoadProgress) -> Mapping[str, M
         raise RepositoryError(str(error)) from error
     for stray in strays:
         _logger.warning(stray)
-    entries = load_side_by_side(loader, folders, most_at_once(this_machine()), progress)
+    entries = load_side_by_side(loader, folders, max_at_once(this_machine()), progress)
     for name, refusal in loader.source.refused.items():
         entries[name] = ModelEntry(name, unavailable={WHOLE_MODEL: refusal.reason})
     made = _with_pipelines(entries)

@@ -19,8 +19,8 @@ MEDIA_TYPES = {
     ".txt": "text/plain",
 }
 """Media types of samples, by suffix; other files are none."""
-_MOST_FILES = 200
-_MOST_BYTES = 16 << 20
+_MAX_FILES = 200
+_MAX_BYTES = 16 << 20
 """Most bytes of a sample: a larger file would be an input that hardly any server takes."""
 
 
@@ -57,11 +57,11 @@ def sample_files(model: LoadedModel) -> list[SampleFile]:
 
 def _files(folder: Path) -> list[SampleFile]:
     found = []
-    for path in sorted(folder.iterdir())[:_MOST_FILES]:
+    for path in sorted(folder.iterdir())[:_MAX_FILES]:
         media_type = MEDIA_TYPES.get(path.suffix.lower())
         if media_type is not None and _is_text(path.name) and path.is_file() and not path.is_symlink():
             size = path.stat().st_size
-            if size <= _MOST_BYTES:
+            if size <= _MAX_BYTES:
                 found.append(SampleFile(path.name, path, media_type, size))
     return found
 

@@ -14,7 +14,7 @@ _LOAD_BYTES = 256 << 20
 """Memory for each model that is loaded at the same time as others: its weights, and the compiler at work."""
 
 
-def most_at_once(machine: Machine) -> int:
+def max_at_once(machine: Machine) -> int:
     """Return how many models a machine can load at the same time, by its cores and its memory."""
     if machine.memory is None:
         return machine.cpus

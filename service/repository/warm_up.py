@@ -59,7 +59,7 @@ def warm_up(
 
     These are the shapes that the file declares, those of one image, and those listed in `model.toml`. If requests are
     run together, the graph is also compiled, but not run, for each of them with every number of rows that such runs
-    have. An open dimension is taken as 1; a graph that does not run on that guess is not broken.
+    have. A dynamic dimension is taken as 1; a graph that does not run on that guess is not broken.
 
     Args:
         graph: the graph, built.

@@ -29,7 +29,7 @@ class WarmUpShapes:
     Attributes:
         shapes: one per input.
         key: the key of `model.toml` that asks for them; None if the model's `.param` file does.
-        is_guess: whether an open dimension was taken as 1; a graph that does not run on a guess is not broken.
+        is_guess: whether a dynamic dimension was taken as 1; a graph that does not run on a guess is not broken.
         has_open_row_dims: whether such a dimension is another one than the batch.
     """
 
@@ -126,7 +126,7 @@ def _declared(ports: Sequence[Port]) -> WarmUpShapes | None:
 
 
 def _image(ports: Sequence[Port], config: ModelConfig) -> Iterator[WarmUpShapes]:
-    """Yield the shapes of a request with one image; nothing if an input has open dimensions besides its batch."""
+    """Yield the shapes of a request with one image; nothing if an input has dynamic dimensions besides its batch."""
     if config.image is None:
         return
     shapes: list[Shape] = []

@@ -36,7 +36,7 @@ CHUNK_FRAME_BYTES = 24
 """Bytes that the size of a chunk and the line ends around it may have, beside that."""
 HEAD_SECONDS = 20.0
 """Seconds that a client has to send them."""
-MOST_AHEAD = 8
+MAX_AHEAD = 8
 """Requests that wait for the responses before theirs: when so many are parsed, no more are."""
 SLICE_BYTES, AHEAD_SLICE_BYTES = 1 << 9, 1 << 7
 """Bytes that are parsed at a time, before it is known whose they are: at first, and while requests wait."""
@@ -202,7 +202,7 @@ class Connection(HttpToolsProtocol):
             self._start_asgi_task(*self.pipeline.pop())
         else:
             self._await_request()
-        if self._read_flow.held and len(self.pipeline) < MOST_AHEAD:
+        if self._read_flow.held and len(self.pipeline) < MAX_AHEAD:
             self._policy.throttle.add(self._parse_held)
 
     def pause_writing(self) -> None:
@@ -273,7 +273,7 @@ class Connection(HttpToolsProtocol):
         """Parse a packet, and hold what is left of it once enough requests wait for their turn."""
         place = 0
         while place < len(data) and not self.transport.is_closing():
-            if len(self.pipeline) >= MOST_AHEAD:
+            if len(self.pipeline) >= MAX_AHEAD:
                 self._read_flow.hold(data[place:])
                 return
             size = max(self._body_left(), AHEAD_SLICE_BYTES if self.pipeline else SLICE_BYTES)
@@ -328,21 +328,21 @@ class Connection(HttpToolsProtocol):
         self.tasks.add(task)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what cannot be parsed."""
+        """Respond to what cannot be parsed."""
         del msg
         unsound = ServiceError(400, "invalid_http", "malformed HTTP/1.1 request")
         self._refuse(unsound if self._excess is None else self._excess)
 
     def _await_head(self) -> None:
         self._stop_timer()
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._time_out_head)
 
     def _stop_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _give_up(self) -> None:
+    def _time_out_head(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
             self._await_head()  # the request before this one is still being answered
         elif self._in_head:
@@ -367,7 +367,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()  # blank lines are no request that could be answered
 
     def _refuse(self, error: ServiceError) -> None:
-        """Answer in place of the application, which never sees the request, and close."""
+        """Respond in place of the application, which never sees the request, and close."""
         answered = self.cycle is None or self.cycle.response_complete
         request_id = choose_request_id(dict(self._head()) if self._in_head or not answered else {})
         fields = {"request_id": request_id, "status": error.status, "code": error.code}

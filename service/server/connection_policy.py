@@ -16,7 +16,7 @@ try:
 except ModuleNotFoundError:  # Windows counts handles, of which there are plenty
     resource = None
 
-MOST_CONNECTIONS = 4096
+MAX_CONNECTIONS = 4096
 """Connections that there may be, where there are file descriptors for them."""
 SEND_TIMEOUT = 30.0
 """Seconds after which a client is cut off that reads less than 4 KiB of its response per second."""
@@ -50,16 +50,16 @@ def connection_policy(settings: Settings, shares: ConnectionShares | None = None
         settings: the settings.
         shares: of several processes.
     """
-    limit = ConnectionLimit(most_connections())
+    limit = ConnectionLimit(max_connections())
     unsent = UnsentResponses(settings.unsent_bytes, SEND_TIMEOUT)
     return ConnectionPolicy(limit, unsent, shares=shares or ConnectionShares())
 
 
-def most_connections() -> int:
+def max_connections() -> int:
     """Return the maximum number of open connections, as the limit of file descriptors allows."""
     if resource is None:
-        return MOST_CONNECTIONS
+        return MAX_CONNECTIONS
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
-        return MOST_CONNECTIONS
-    return max(1, min(MOST_CONNECTIONS, int(descriptors) - RESERVED_DESCRIPTORS))
+        return MAX_CONNECTIONS
+    return max(1, min(MAX_CONNECTIONS, int(descriptors) - RESERVED_DESCRIPTORS))

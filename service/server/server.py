@@ -234,8 +234,8 @@ class WorkerServer(Server):
         if self._control is not None:
             await self._control.connect()
         loop = asyncio.get_running_loop()
-        self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._give_up_start))
-        self._give_up_start()  # the signal may have come before that
+        self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._abort_start))
+        self._abort_start()  # the signal may have come before that
         await super().startup([])
         self._listeners = [
             SharedListener(opened, self._make_connection, self.config.ssl, self._shares)
@@ -271,7 +271,7 @@ class WorkerServer(Server):
         protocol: asyncio.Protocol = made(config=self.config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
         return protocol
 
-    def _give_up_start(self) -> None:
+    def _abort_start(self) -> None:
         """Load no more once a signal has come: nothing else looks for signals before the application has started."""
         if not self.started and self.lifecycle.phase is Phase.DRAINING:
             self.services.stop_loading()

@@ -14,7 +14,7 @@ FULL_SECONDS = 1.0
 """How long a process that cannot accept connections tries no more."""
 HANDSHAKE_SECONDS = 10.0
 """How long a client may take to agree on TLS: until then it takes descriptors, and holds up a restart."""
-MOST_AT_ONCE = 64
+MAX_AT_ONCE = 64
 """Connections that are accepted in one turn."""
 
 _logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class SharedListener:
 
     def _room(self) -> int:
         room = self._shares.room(len(self._beginning))
-        return MOST_AT_ONCE if room is None else min(room, MOST_AT_ONCE)
+        return MAX_AT_ONCE if room is None else min(room, MAX_AT_ONCE)
 
     def _pause(self, seconds: float) -> None:
         self._loop.remove_reader(self._socket.fileno())
@@ -95,7 +95,7 @@ class SharedListener:
         self._loop.add_reader(self._socket.fileno(), self._accept)
         room = self._room()
         if self._take(room or self._left_over) and not room:
-            self._left_over = min(2 * self._left_over, MOST_AT_ONCE)
+            self._left_over = min(2 * self._left_over, MAX_AT_ONCE)
         else:
             self._left_over = 1
 

@@ -8,7 +8,7 @@ from typing import Protocol
 TICK_SECONDS = 1.0
 """How often connections are looked at that have something to send."""
 LEAST_RATE = 4 << 10
-"""Bytes per second that a client has to take, on the average of each patience time."""
+"""Bytes per second that a client has to take, on the average of each period."""
 
 _logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class _Progress:
         began: when its response could not be sent at once, in seconds of the event loop's clock.
         unsent: bytes that it had yet to take when it was last looked at.
         taken: bytes that it has taken since `began`.
-        window: when the current patience time began.
+        window: when the current period began.
         taken_before: bytes that it had taken until then.
     """
 
@@ -58,12 +58,12 @@ class UnsentResponses:
 
     Args:
         limit: most unsent bytes of all connections together; above, the slowest client is cut off.
-        patience: seconds in which a client has to take `LEAST_RATE` bytes for each.
+        period: seconds in which a client has to take `LEAST_RATE` bytes for each.
     """
 
-    def __init__(self, limit: int, patience: float) -> None:
+    def __init__(self, limit: int, period: float) -> None:
         self._limit = limit
-        self._patience = patience
+        self._period = period
         self._senders: dict[Sender, _Progress] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -105,8 +105,8 @@ class UnsentResponses:
             progress.note(sender.unsent_bytes())
             if not progress.unsent:
                 self.forget(sender)
-            elif now - progress.window >= self._patience:
-                if progress.taken - progress.taken_before < LEAST_RATE * self._patience:
+            elif now - progress.window >= self._period:
+                if progress.taken - progress.taken_before < LEAST_RATE * self._period:
                     self._cut_off(sender, f"takes less than {LEAST_RATE} bytes per second of its response")
                 progress.window, progress.taken_before = now, progress.taken
         self._make_room(now)

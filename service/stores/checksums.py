@@ -7,7 +7,7 @@ from pathlib import Path
 from service.repository.files import ModelFilesError
 from service.repository.fingerprint import CHECKSUMS
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 _LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](?:\./)?(.+)")
 
 
@@ -43,8 +43,8 @@ def _check(expected: Mapping[str, str], digests: Mapping[str, str], where: str, 
 
 def _read(file: Path, where: str, prefix: str) -> dict[str, str]:
     """Return the digest of each file by its path within the model."""
-    if file.stat().st_size > MOST_BYTES:
-        raise ModelFilesError(f"{where} has more than {MOST_BYTES} bytes")
+    if file.stat().st_size > MAX_BYTES:
+        raise ModelFilesError(f"{where} has more than {MAX_BYTES} bytes")
     expected: dict[str, str] = {}
     for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         if not line.strip() or line.startswith("#"):

@@ -7,9 +7,9 @@ from service.repository.files import ModelFilesError, check_name
 from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.model_source import SourceError
 
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 """Files of a store that are listed; below a place with more, there are other things than models."""
-_MOST_NAME_BYTES = 255
+_MAX_NAME_BYTES = 255
 _NOT_MODELS = frozenset({"lost+found", "__pycache__"})
 
 
@@ -71,7 +71,7 @@ def _is_file_name(part: str) -> bool:
         part not in ("", ".", "..")
         and "\\" not in part
         and part.isprintable()
-        and len(part.encode()) <= _MOST_NAME_BYTES
+        and len(part.encode()) <= _MAX_NAME_BYTES
     )
 
 
@@ -83,9 +83,9 @@ def _visible(files: Iterable[FileMark]) -> list[FileMark]:
     """
     listed: list[FileMark] = []
     for file in files:
-        if len(listed) == MOST_FILES:
+        if len(listed) == MAX_FILES:
             raise SourceError(
-                f"more than {MOST_FILES} files are listed; expected a place that holds models only"
+                f"more than {MAX_FILES} files are listed; expected a place that holds models only"
             )
         if not any(map(_is_left_out, file.path.split("/"))):
             listed.append(file)

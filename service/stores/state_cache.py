@@ -49,14 +49,14 @@ class StateCache:
 
     Args:
         folder: the folder; made if there is none.
-        most_bytes: bytes of states that are cached besides those in use.
+        max_bytes: bytes of states that are cached besides those in use.
 
     Raises:
         SettingsError: the folder cannot be made, or others than this user may write to it.
     """
 
-    def __init__(self, folder: Path, most_bytes: int) -> None:
-        self.most_bytes = most_bytes
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
         self._folder = folder
         self._used: dict[Path, int] = {}
         try:
@@ -147,7 +147,7 @@ class StateCache:
         sizes = {folder: _size(folder) for folder in folders}
         kept = needed + sum(sizes.values())
         for folder in sorted(folders, key=lambda folder: folder.stat().st_mtime_ns):
-            if kept <= self.most_bytes:
+            if kept <= self.max_bytes:
                 break
             shutil.rmtree(folder, ignore_errors=True)
             kept -= sizes[folder]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from service.config.store_url import StoreUrl, without_secrets
 from service.repository.model_source import SourceError
 
-_MOST_CHARACTERS = 400
+_MAX_CHARACTERS = 400
 _DURATIONS = re.compile(r" in [0-9.]+(?:ns|µs|ms|s)\b|, max_retries: \d+, retry_timeout: \w+")
 """What differs between two failures of one kind; what is the same is logged once."""
 _BODY = re.compile(r"\s*<.*", re.DOTALL)
@@ -30,7 +30,7 @@ def worded(url: StoreUrl) -> Iterator[None]:
     ) as error:  # obstore raises errors of its own, huggingface_hub also those of HTTP libraries
         text = str(error).strip().partition("\n\nDebug source:")[0]
         words = [_DURATIONS.sub("", _BODY.sub("", text).partition("\n")[0]), *_IN_BODY.findall(text)[:2]]
-        reason = without_secrets(": ".join(word.strip(" :") for word in words))[:_MOST_CHARACTERS]
+        reason = without_secrets(": ".join(word.strip(" :") for word in words))[:_MAX_CHARACTERS]
         raise SourceError(f"{url} cannot be read{_cause(reason)}: {reason}") from error
 
 

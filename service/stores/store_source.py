@@ -20,7 +20,7 @@ from service.stores.state_cache import StateCache, read_digests, sha256_of
 
 FETCH_SECONDS = 3600.0
 """Time that the files of a model may take."""
-_MOST_ROUNDS = 5
+_MAX_ROUNDS = 5
 """Listings at the start until two agree on all models."""
 
 
@@ -126,8 +126,8 @@ class StoreSource:
         """
         check_paths(name, files)
         size = sum(file.size for file in files)
-        if size > self._cache.most_bytes:
-            raise ModelFilesError(f"{size} bytes are more than store_cache_bytes, {self._cache.most_bytes}")
+        if size > self._cache.max_bytes:
+            raise ModelFilesError(f"{size} bytes are more than store_cache_bytes, {self._cache.max_bytes}")
         prefix = self._prefixes.get(name, "")
         origin = repr((str(self._url), prefix, name, sorted(files)))
         state = hashlib.sha256(origin.encode()).hexdigest()
@@ -182,7 +182,7 @@ class StoreSource:
     def _settled(self) -> Mapping[str, Fingerprint]:
         """Return the models that are the same in two listings; forget others. What changes on is left to polls."""
         listed = self.list()
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             time.sleep(self._settle_seconds)
             before, listed = listed, self.list()
             if listed == before:

@@ -7,7 +7,7 @@ import numpy as np
 from engine import Array, RuntimeOperator
 
 _OPERATOR = "pnnx.Attribute"
-_MOST_ANCHORS = 64
+_MAX_ANCHORS = 64
 
 
 def stored_anchors(
@@ -62,7 +62,7 @@ def _squeezed(array: Array) -> Array:
 
 def _in_pixels(anchors: Array, strides: Sequence[float], coarsest_first: bool) -> Array | None:
     """Return anchors in pixels, the finest map's first; None where it is not clear what they are counted in."""
-    if not (np.isfinite(anchors).all() and (anchors > 0).all() and anchors.shape[1] <= _MOST_ANCHORS):
+    if not (np.isfinite(anchors).all() and (anchors > 0).all() and anchors.shape[1] <= _MAX_ANCHORS):
         return None
     sizes = np.array(strides)
     areas = anchors.prod(axis=2).mean(axis=1)

@@ -110,7 +110,7 @@ class _Finder:
         known = "" if self._classes is None else f" for {self._classes} labels"
         if chosen:
             problem = f"the outputs {ports} may be those of {' or '.join(chosen)}{known}"
-            expected = "head, or labels, to tell which"
+            expected = "head, or labels, to determine which"
         else:
             what = "any head that is known" if asked == "auto" else f"a head {asked}"
             problem = f"the outputs {ports} do not fit {what}{known}"
@@ -167,7 +167,7 @@ class _Finder:
         if len(ways) > 1:
             ports = ", ".join(map(str, self._model.outputs))
             problem = f"the outputs {ports} may be read as yolov8-raw in more than one way"
-            raise self._error("head", problem, "labels, to tell how many channels are classes")
+            raise self._error("head", problem, "labels, for the number of channels that are classes")
         (parts,) = ways
         strides = self._strides_of(parts.maps) if parts.maps else self._strides
         return RawV8Head(parts.boxes, parts.classes, parts.extra, strides, self._size, self._dimensions)

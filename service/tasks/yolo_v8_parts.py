@@ -72,7 +72,7 @@ def find_parts(
     found: list[RawParts] = []
     for parts in _ways(_sources(ports, cells, ordered), classes, extra):
         found.append(parts)
-        if len(found) > len(ports):  # more than enough to tell that it is not clear
+        if len(found) > len(ports):  # more than enough to show that it is ambiguous
             break
     most = max((len(parts.outputs) for parts in found), default=0)
     return [parts for parts in found if len(parts.outputs) == most]

@@ -36,7 +36,7 @@ class Part:
         Args:
             outputs: the graph's.
             item: place in the batch.
-            grids: rows and columns of each map; None where only maps are expected, which tell them.
+            grids: rows and columns of each map; None where only maps are expected, whose shapes they are.
 
         Raises:
             ServiceError: 422 `no_boxes` where an output has another shape.
@@ -74,7 +74,7 @@ class RawV8Head(Head):
         classes: logits, a channel for each class.
         extra: what a box has besides; None where that is nothing.
         strides: pixels of the input per cell of each map, the finest first.
-        size: height and width of the input, which tell the maps where all are joined.
+        size: height and width of the input, which determine the maps where all are joined.
         dimensions: values of a point, where `extra` holds points: x, y, and how probable it is; else None.
     """
 

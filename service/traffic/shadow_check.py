@@ -13,7 +13,7 @@ def why_not_shadowed(model: LoadedModel, shadow: LoadedModel) -> str | None:
     """Return in words why the outputs of two versions cannot be compared; None where they can.
 
     Args:
-        model: the version that answers.
+        model: the version that responds.
         shadow: the version that is run on the inputs that were decoded for the other one.
     """
     for loaded in (model, shadow):

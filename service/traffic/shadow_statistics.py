@@ -13,8 +13,8 @@ from service.traffic.split import Split
 
 RELATIVE_DIFFERENCES = (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 """Bounds for relative differences; the first counts outputs that are equal."""
-MOST_COUNTED = 1e6
-"""What larger differences, infinite ones too, are counted as: a sum of them would tell nothing any more."""
+MAX_COUNTED = 1e6
+"""What larger differences, infinite ones too, are counted as: a sum of them would mean nothing."""
 _KEPT = 32
 _RUN, _PASS = "run", "pass"
 
@@ -75,7 +75,7 @@ class ShadowStatistics:
         differences: relative differences.
         labels: items whose most probable label differed.
         divergence: where versions diverged first when that was last found; None before.
-        refusals: version that answers -> why its requests have no shadow runs.
+        refusals: version that responds -> why its requests have no shadow runs.
     """
 
     def __init__(self, model: str, share: float) -> None:
@@ -101,7 +101,7 @@ class ShadowStatistics:
         if run.max_rel is not None:
             for version, milliseconds in ((run.version, run.run_ms), (run.shadow, run.shadow_ms)):
                 self.seconds.labels(self._model, version).observe(milliseconds / 1e3)
-            self.differences.labels(self._model).observe(min(float(run.max_rel), MOST_COUNTED))
+            self.differences.labels(self._model).observe(min(float(run.max_rel), MAX_COUNTED))
             self.labels += run.labels
         if run.divergence is not None:
             self.divergence = run.divergence

@@ -27,7 +27,7 @@ from service.traffic.output_difference import compare_outputs, count_other_label
 from service.traffic.shadow_check import why_not_shadowed
 from service.traffic.shadow_statistics import ShadowOutcome, ShadowStatistics
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """Most bytes of inputs and outputs that are kept for a shadow run; there is never more than one."""
 _LOOKS = (0.002, 0.004, 0.008, 0.016, 0.032)
 """Seconds before each look for an idle worker, the first counted from the end of the call."""
@@ -35,10 +35,10 @@ _RUN_SECONDS = 30.0
 """How long a shadow run may take."""
 _DIVERGENCE_SECONDS = 60.0
 """Between two searches for the operator that diverges first: they take several runs."""
-_EARNED, _MOST_SAVED = 1 / 200, 8.0
+_EARNED, _MAX_SAVED = 1 / 200, 8.0
 """Requests that may be in progress during a shadow run: how many each request allows, and the most that are saved up.
 
-A shadow run takes memory bandwidth, caches, the other half of a core, and turns of the interpreter. With one request in
+A shadow run takes memory bandwidth, caches, the other half of a core, and time of the GIL. With one request in
 200 the 99th percentile of latency hardly knows of them. What meets no request costs nothing, so that a server with
 pauses makes all the runs that are asked for.
 """
@@ -189,7 +189,7 @@ class Shadows:
         self._worker_count = worker_count
         self._find = find
         self._plans: WeakKeyDictionary[LoadedModel, _Plan] = WeakKeyDictionary()
-        self._saved = _MOST_SAVED
+        self._saved = _MAX_SAVED
         self._task: asyncio.Task[None] | None = None
         self._stop: StopSignal | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shadow")
@@ -222,7 +222,7 @@ class Shadows:
 
         Every call of the server comes by here, so that a shadow run makes room for it.
         """
-        self._saved = min(self._saved + _EARNED, _MOST_SAVED)
+        self._saved = min(self._saved + _EARNED, _MAX_SAVED)
         if self._stop is not None:
             self._saved -= 1
             if self._scheduler.busy_workers() + 1 >= self._worker_count:
@@ -264,7 +264,7 @@ class Shadows:
         reason = self._why_not_now()
         if reason is None and job.inputs is None:
             reason = ShadowOutcome.NOT_COMPARABLE
-        if reason is None and job.byte_count > MOST_BYTES:
+        if reason is None and job.byte_count > MAX_BYTES:
             reason = ShadowOutcome.TOO_LARGE
         if reason is not None:
             plan.statistics.outcomes[reason] += 1

@@ -20,10 +20,10 @@ from service.v2.document import parse_object
 from service.v2.ports import find_port
 from service.v2.request import InferRequest, InputTensor, parse_request
 
-_MOST_DESCRIPTIONS = 256
+_MAX_DESCRIPTIONS = 256
 """Descriptions that are remembered of each model; those that were not sent for longest are forgotten."""
-_MOST_RESPONSES = 16
-"""Answers, by the shapes of the outputs, that are remembered of each description."""
+_MAX_RESPONSES = 16
+"""Responses, by the shapes of the outputs, that are remembered of each description."""
 _CONVERTED = frozenset({BOOL, BF16, BYTES})
 """Datatypes whose bytes are not those of the array: they are not remembered."""
 
@@ -125,7 +125,7 @@ class Description:
         indices = [next(i for i, output in enumerate(outputs) if output is array) for array in sent]
         text, *pieces = response.pieces
         sizes = [outputs[index].nbytes for index in indices]
-        if [len(piece) for piece in pieces] != sizes or len(self._responses) >= _MOST_RESPONSES:
+        if [len(piece) for piece in pieces] != sizes or len(self._responses) >= _MAX_RESPONSES:
             return
         form = tuple((array.shape, array.dtype) for array in outputs)
         self._responses[form] = _ResponseForm(
@@ -145,7 +145,7 @@ def describe(model: LoadedModel, text: bytes) -> Description:
     """
     known = _known.get(model)
     if known is None:
-        known = _known[model] = lru_cache(_MOST_DESCRIPTIONS)(_parse)
+        known = _known[model] = lru_cache(_MAX_DESCRIPTIONS)(_parse)
     return known(text)
 
 

@@ -13,7 +13,7 @@ from service.config.limits import Limits
 from service.context import Peer, context_of
 from service.decoding import NeedsDecoderError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, RunOutcome, ProtocolName
+from service.scheduling.job import Job, ProtocolName, RunOutcome
 from service.v2.batching import is_batch_open
 from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
 from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding
@@ -36,7 +36,7 @@ SMALL_BYTES = 1 << 16
 _LITTLE_MORE = 2
 """How many times as large as its compressed form a body may be that is kept decompressed."""
 _SCHEDULING = (b'"timeout"', b'"priority"')
-_MOST_QUOTES = 1000
+_MAX_QUOTES = 1000
 _HEADER = HEADER.lower().encode()
 _WINDOW = 1 << 20
 """Bytes that are searched at a time, to yield the GIL in between."""
@@ -291,7 +291,7 @@ def _are_sent_as_they_are(selected: Sequence[SelectedOutput]) -> bool:
 def _mentions(body: bytes | bytearray, words: tuple[bytes, ...]) -> bool:
     """Return whether one of some quoted words occurs; searching by quotes is fast, as a body of numbers has few."""
     start = _find(body, b'"', 0)
-    for _ in range(_MOST_QUOTES):
+    for _ in range(_MAX_QUOTES):
         if start < 0:
             return False
         if body.startswith(words, start):

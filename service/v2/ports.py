@@ -41,10 +41,10 @@ def find_port(ports: Sequence[Port], name: str, kind: str) -> int:
 
 
 def wire_shape(port: Port, open_batch: bool = False) -> list[int]:
-    """Return the shape of an input or output, with -1 for each open dimension.
+    """Return the shape of an input or output, with -1 for each dynamic dimension.
 
     Args:
-        port: the input or output; if its shape is not declared, the result has a single open dimension.
+        port: the input or output; if its shape is not declared, the result has a single dynamic dimension.
         open_batch: whether the first dimension may have any extent, even if the file fixes it.
     """
     if port.shape is None:

@@ -17,7 +17,7 @@ def raw_input(
 ) -> tuple[InputTensor, memoryview]:
     """Describe a raw body as the only input of a model.
 
-    An open first dimension is 1; one more open dimension is derived from the size of the body. If the model takes
+    A dynamic first dimension is 1; one more dynamic dimension is derived from the size of the body. If the model takes
     images, the body may be an encoded image.
 
     Returns:

@@ -10,7 +10,7 @@ from service.v2.document import Document
 from service.v2.schemas import TraceSettingView
 from service.v2.settings_document import parse_settings
 
-_MOST = 1 << 31
+_MAX = 1 << 31
 _OWN_VALUES = {"trace_level": "own_level", "trace_rate": "own_rate", "trace_count": "own_count"}
 """Names of the protocol -> attributes of a `TraceSetting`."""
 
@@ -38,10 +38,10 @@ class TraceSettingChange(BaseModel):
 
     trace_level: Annotated[TraceMode | None, BeforeValidator(_only), expected("OFF or TIMESTAMPS")] = None
     trace_rate: Annotated[
-        StrictInt | None, Field(ge=0, lt=_MOST), _from_text, expected("a whole number from 0")
+        StrictInt | None, Field(ge=0, lt=_MAX), _from_text, expected("a whole number from 0")
     ] = None
     trace_count: Annotated[
-        StrictInt | None, Field(ge=-1, lt=_MOST), _from_text, expected("a whole number from -1")
+        StrictInt | None, Field(ge=-1, lt=_MAX), _from_text, expected("a whole number from -1")
     ] = None
     trace_file: Annotated[Literal[""] | None, expected("'': GET /traces shows the traces")] = ""
     log_frequency: Annotated[Literal["0"] | None, expected("'0': GET /traces shows the traces")] = "0"

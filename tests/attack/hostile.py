@@ -6,7 +6,7 @@ from random import Random
 
 from tests.soak.wire import SoakRequest
 
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 """Most bytes that are inserted or repeated."""
 _TARGETS = (
     *("/infer?model=digits&trace=%s", "/infer?model=digits&capture=%s", "/infer?model=digits&top_k=%s"),
@@ -168,7 +168,7 @@ def _insert(chance: Random, body: bytes) -> bytes:
 
 def _repeat(chance: Random, body: bytes) -> bytes:
     start = chance.randrange(len(body) + 1)
-    piece = body[start : start + chance.randrange(1, MOST_BYTES)]
+    piece = body[start : start + chance.randrange(1, MAX_BYTES)]
     return body[:start] + piece + body[start:]
 
 

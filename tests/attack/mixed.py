@@ -29,10 +29,10 @@ from tests.soak.wire import SoakConnection, SoakReply
 CLIENTS = 8
 """Connections that valid and hostile requests take turns on."""
 MODELS = ("digits", "vector", "pair", "twin", "lookup")
-MOST_GROWTH = 24 << 20
+MAX_GROWTH = 24 << 20
 """Bytes that the server may grow by, once it has had a quarter of the requests."""
-MOST_FAULTS = 20
-PATIENCE = 60.0
+MAX_FAULTS = 20
+PERIOD = 60.0
 """Seconds until a client that gets no response says so."""
 _READ_BYTES = 1 << 16
 _IS_ENTRY = re.compile(r"\d{4}-\d\d-\d\dT")
@@ -65,7 +65,7 @@ class Mixture:
         """Note what was wrong, if anything was."""
         if fault is not None:
             self.fault_count += 1
-            if len(self.faults) < MOST_FAULTS:
+            if len(self.faults) < MAX_FAULTS:
                 self.faults.append(fault)
                 print(
                     f"FAULT: {fault}", file=sys.stderr, flush=True
@@ -99,7 +99,7 @@ class _Client:
         while self._run.left > 0:
             self._run.left -= 1
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(PERIOD):
                     await (self._ask_valid() if self._chance.random() < 0.5 else self._ask_hostile())
             except (OSError, EOFError, TimeoutError, ValueError) as error:
                 self._run.blame(f"{type(error).__name__}: {error}")
@@ -127,7 +127,7 @@ class _Client:
     async def _ask(self, data: bytes) -> SoakReply:
         """Return the response to a request on the connection that is kept.
 
-        The server may have closed that meanwhile, as nothing was asked: then it is asked anew, as HTTP clients do.
+        The server may have closed that meanwhile, as nothing was asked: then it is asked again, as HTTP clients do.
         """
         was_open = self._connection is not None
         try:
@@ -208,7 +208,7 @@ async def _mix(server: ServerProcess, run: Mixture, seed: int, log: CheckpointLo
 
 
 def mix(folder: Path, requests: int, seed: int, target: TextIO, every: float = 60.0) -> Mixture:
-    """Make requests to a server of its own, and tell what was wrong.
+    """Make requests to a server of its own, and return what was wrong.
 
     Args:
         folder: where its models are written to.
@@ -233,7 +233,7 @@ def mix(folder: Path, requests: int, seed: int, target: TextIO, every: float = 6
     for error in errors_in(server.lines):
         run.blame(f"log: {error}")
     growth = growth_of(log.written)
-    if growth > MOST_GROWTH:
+    if growth > MAX_GROWTH:
         run.blame(f"{growth / 1e6:.1f} MB more memory than after a quarter of the requests")
     return run
 

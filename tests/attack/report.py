@@ -1,6 +1,6 @@
 """The table of attacks, which `make attack` prints and docs/explanation/attacks.md shows.
 
-Run: python -m tests.attack.report [--from FILE]     (prints what docs/bench/attacks.json, or FILE, tells)
+Run: python -m tests.attack.report [--from FILE]     (prints what docs/bench/attacks.json, or FILE, shows)
 """
 
 import argparse
@@ -62,7 +62,7 @@ def _refused(honest: Latency) -> str:
 
 
 def main() -> None:
-    """Print what a kept run tells."""
+    """Print what a kept run shows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--from", dest="file", type=Path, default=SAVED, metavar="FILE")
     print(page(from_json(parser.parse_args().file.read_text())))

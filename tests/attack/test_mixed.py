@@ -42,7 +42,7 @@ def test_a_seed_makes_the_same_requests() -> None:
     assert len({one.data for one in made}) > 190
 
 
-def test_faults_are_counted_and_the_first_are_told() -> None:
+def test_faults_are_counted_and_the_first_are_reported() -> None:
     run = Mixture(0, Counter({"200": 1}), valid=1)
     run.blame(None)
     for number in range(30):

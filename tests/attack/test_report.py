@@ -17,7 +17,7 @@ def nothing(target: Target, size: int) -> None:
     """Do nothing: what is shown is made up here."""
 
 
-ATTACK = Attack("patience", "visits", nothing, (1, 20_000, 3))
+ATTACK = Attack("period", "visits", nothing, (1, 20_000, 3))
 
 
 def measured(**values: object) -> Measurement:
@@ -42,7 +42,7 @@ def report(*measurements: Measurement) -> AttackReport:
 def test_a_row_shows_sizes_memory_latency_and_responses() -> None:
     row = markdown([result_of(measured())]).splitlines()[-1]
     assert row == (
-        "| patience | 20,000 visits | 210/315/220 | 1/50 | 4/6 | 3x 200, 1,200x 503 queue_full | - |"
+        "| period | 20,000 visits | 210/315/220 | 1/50 | 4/6 | 3x 200, 1,200x 503 queue_full | - |"
     )
 
 
@@ -62,7 +62,7 @@ def test_what_was_not_asked_is_not_a_number_in_json() -> None:
     assert " -/6 " in markdown(kept.results)
 
 
-def test_the_page_tells_machine_day_and_how_many_failed() -> None:
+def test_the_page_shows_machine_day_and_how_many_failed() -> None:
     shown = page(report(measured(), measured(faults=["x"])))
     assert shown.startswith("Sizes: usual. P, 2 cores, ")
     assert "; 2026-01-02 (Python 3). 1 of 2 attacks exceeded a limit.\n\n| attack | size |" in shown
@@ -85,9 +85,9 @@ def test_the_command_saves_all_attacks(
     monkeypatch.setattr("sys.argv", ["attack", "--save"])
     assert command.main() == 0
     kept = from_json((tmp_path / "attacks.json").read_text())
-    assert [result.attack for result in kept.results] == ["patience"]
+    assert [result.attack for result in kept.results] == ["period"]
     assert (kept.scale, scales) == ("usual", [Scale.USUAL])
-    assert "| patience |" in capsys.readouterr().out
+    assert "| period |" in capsys.readouterr().out
     monkeypatch.setattr("sys.argv", ["attack", "--save", "--only", "pat"])
     with pytest.raises(SystemExit):
         command.main()

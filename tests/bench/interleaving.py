@@ -14,11 +14,11 @@ from tests.bench.worker import Worker, WorkerError
 
 PAUSE_SECONDS = 0.025
 """Between samples: threads of the runtime before may spin a while before they sleep."""
-FEWEST_ROUNDS, MOST_SECONDS = 5, 40
+FEWEST_ROUNDS, MAX_SECONDS = 5, 40
 """A comparison ends early after so many seconds, but not before so many rounds."""
 
 
-def measure_in_turns(
+def measure_alternately(
     files: ModelFiles, runtimes: Sequence[Runtime], threads: int, rounds: int
 ) -> list[RuntimeResult]:
     """Return every runtime's result on one model; one that fails has the reason in place of a time."""
@@ -54,7 +54,7 @@ def interleave(
     rounds: int,
     failures: dict[str, str],
     pause: float = PAUSE_SECONDS,
-    most_seconds: float = MOST_SECONDS,
+    max_seconds: float = MAX_SECONDS,
 ) -> dict[str, list[float]]:
     """Return the medians of each runtime's samples, in seconds.
 
@@ -65,7 +65,7 @@ def interleave(
     started = perf_counter()
     medians: dict[str, list[float]] = {name: [] for name in samplers}
     for done in range(rounds):
-        if done >= FEWEST_ROUNDS and perf_counter() - started > most_seconds:
+        if done >= FEWEST_ROUNDS and perf_counter() - started > max_seconds:
             break
         names = [name for name in samplers if name not in failures]
         random.shuffle(names)

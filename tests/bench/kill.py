@@ -1,7 +1,7 @@
 """How long clients wait while one of two processes is killed and replaced: `python -m tests.bench.kill [--rounds N]`.
 
 Each round starts a server of two processes with a model that takes no time, and clients that ask without a pause. Their
-longest request is told twice: while nothing else happens, and from the kill until another process serves in the place.
+longest request is printed twice: while nothing else happens, and from the kill until another process serves instead.
 A client whose connection was to the killed process connects again, and is counted; any other is to lose nothing.
 """
 
@@ -57,14 +57,16 @@ def measure_round(models: Path, clients: int, responses: int) -> Round:
         seconds = monotonic() - began
         load.until_answered(responses)
         killed = take_longest(load)
-    return Round(quiet, killed, seconds, load.responses, tuple(len(told.broken) for told in load.told))
+    return Round(
+        quiet, killed, seconds, load.responses, tuple(len(reported.broken) for reported in load.reports)
+    )
 
 
 def take_longest(load: Load) -> float:
     """Return the seconds of the longest request so far, and forget it."""
-    longest = max(told.longest for told in load.told)
-    for told in load.told:
-        told.longest = 0.0
+    longest = max(reported.longest for reported in load.reports)
+    for reported in load.reports:
+        reported.longest = 0.0
     return longest
 
 

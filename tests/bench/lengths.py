@@ -1,11 +1,11 @@
-"""Times an encoder on sentences of many lengths, pass after pass: numpy layers beside what a server does.
+"""Times an encoder on sentences of many lengths, pass after pass: reference layers beside what a server does.
 
 Run: python -m tests.bench.lengths [--lengths 24] [--passes 3] [--layers 6] [--width 384] [--rounds 3] [--cold]
 [--precision int8]
 
 What a server does is a run that waits for no compiler, on a graph that was prepared for the shapes that its file
-declares, as models are when they are loaded. With `--cold` it was not: the first lengths run in numpy layers, while
-the program for all lengths is compiled beside them. Each round opens the graph anew; times are the processor's, of
+declares, as models are when they are loaded. With `--cold` it was not: the first lengths run in reference layers, while
+the program for all lengths is compiled beside them. Each round opens the graph again; times are the processor's, of
 all threads, medians of the rounds, and the two take turns pass by pass. A second round finds the code of the first on
 disk, unless `KUIPER_CACHE` is empty.
 """
@@ -69,7 +69,7 @@ class _Graphs:
 
 
 def _round(graphs: _Graphs, sentences: list[Array], passes: int, is_cold: bool) -> list[tuple[float, float]]:
-    """Return the milliseconds of each pass: of numpy layers, and as a server has it."""
+    """Return the milliseconds of each pass: of reference layers, and as a server has it."""
     plain, served = graphs.open("numpy"), graphs.open("native")
     if not is_cold:
         served.prepare([TensorSpec((1, 1), np.dtype(np.int64))])

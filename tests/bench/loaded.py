@@ -17,7 +17,7 @@ ROUGH_TOLERANCE = 0.5
 """The same of lower precisions: weights from a seed, and inputs of noise, lose more than those of a trained network."""
 FIRST_RUNS = 3
 """Runs until the peak of memory is read."""
-SETTLE_SECONDS, TIMED_SECONDS, MOST_CALLS = 0.01, 0.03, 20
+SETTLE_SECONDS, TIMED_SECONDS, MAX_CALLS = 0.01, 0.03, 20
 """How long calls run untimed, then timed, for one sample; at least one call each."""
 
 
@@ -71,7 +71,7 @@ def timed_calls(call: Callable[[], object]) -> list[float]:
         if perf_counter() - started >= SETTLE_SECONDS:
             break
     times: list[float] = []
-    while not times or (sum(times) < TIMED_SECONDS and len(times) < MOST_CALLS):
+    while not times or (sum(times) < TIMED_SECONDS and len(times) < MAX_CALLS):
         started = perf_counter()
         call()
         times.append(perf_counter() - started)

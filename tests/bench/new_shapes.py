@@ -34,7 +34,7 @@ from tests.bench.service.server import ROOT, MeasuredServer, free_port
 
 SHAPES = 50
 """New shapes of a round."""
-MOST_RATIO = 3.0
+MAX_RATIO = 3.0
 """What the ratio may be."""
 STEADY_LENGTH, FIRST_LENGTH, LENGTH_STEP = 16, 17, 2
 """Tokens of steady requests, of the first in a new shape, and from one new shape to the next."""
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 rounds = [measure_round(model, chosen.clients, chosen.seconds) for _ in range(chosen.rounds)]
             worst = max(worst, ratio_of(rounds))
             print(row(name, precision, rounds), flush=True)
-    return int(worst > MOST_RATIO)
+    return int(worst > MAX_RATIO)
 
 
 def ratio_of(rounds: Sequence[Round]) -> float:
@@ -126,7 +126,7 @@ def measure_round(model: Model, clients: int, seconds: float) -> Round:
     with tempfile.TemporaryDirectory() as cache, _server(model.folder, Path(cache)) as port:
         steady = [SteadyClient(port, model.steady) for _ in range(clients)]
         try:
-            _wait(seconds)  # connections, and programs of batches that are compiled beside requests
+            _wait(seconds)  # connections, and programs of batches that are compiled in the background
             times = [time.perf_counter()]
             _wait(seconds)
             times.append(time.perf_counter())

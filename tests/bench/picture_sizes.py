@@ -1,11 +1,11 @@
-"""Times a convolutional network on pictures of several sizes, pass after pass: numpy layers beside a server's runs.
+"""Times a convolutional network on pictures of several sizes, pass after pass: reference layers beside a server's runs.
 
 Run: python -m tests.bench.picture_sizes [--sizes 7] [--passes 12] [--rounds 3] [--precision f32] [--kept]
 
-A run waits for no compiler, as in a server: numpy layers run until the program for its size is compiled beside them.
-Each round opens the graph anew and finds no compiled code, unless `--kept` is given; the two take turns picture by
+A run waits for no compiler, as in a server: reference layers run until the program for its size is compiled.
+Each round opens the graph again and finds no compiled code, unless `--kept` is given; the two take turns picture by
 picture, and a round's pass is the sum over its pictures. Times are the least and the median of the rounds. The columns
-of the processor's time are those of the thread that runs, which tell what it does itself where the machine is busy.
+of the processor's time are those of the thread that runs, which show what it does itself where the machine is busy.
 """
 
 import argparse

@@ -4,7 +4,7 @@
     python -m tests.bench.pictures --memory 200
 
 The picture has 24 megapixels and is drawn. Each way is measured in turn, round by round; the least time counts.
-With `--memory` so many pictures are prepared one after the other, and it is told what memory the process has after the
+With `--memory` so many pictures are prepared one after the other, and the memory of the process is printed after the
 first tenth of them, and after the last.
 """
 

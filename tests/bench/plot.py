@@ -2,7 +2,7 @@
 
 Run: python -m tests.bench.plot [--from FILE] [--to FILE]       (writes docs/bench/plot.svg; a .png where FILE ends so)
 
-The same report gives the same bytes each time, so that a plot that is drawn anew changes only where figures did.
+The same report gives the same bytes each time, so that a plot that is drawn again changes only where figures did.
 """
 
 import argparse
@@ -27,11 +27,11 @@ COLOURS = {
     "ncnn": "#edae49",
     "torch": "#8d6a9f",
 }
-"""The runtimes that are drawn, in order. The numpy layers would make all other bars small."""
+"""The runtimes that are drawn, in order. The reference layers would make all other bars small."""
 TITLES = {"native": "Kuiper Serve"}
 """What the legend calls a runtime, where that is not its name."""
 LONGEST = 3.0
-"""The highest ratio of the axis. A longer bar is cut off there; its label still tells its ratio."""
+"""The highest ratio of the axis. A longer bar is cut off there; its label still shows its ratio."""
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 9.0, 2.2, 0.4
 """Inches of the figure, of the panel for one number of threads, and of the legend above the panels."""
 STYLE: Any = {

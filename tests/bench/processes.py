@@ -1,6 +1,6 @@
 """One process compared with several, on this machine: `python -m tests.bench.processes`; needs `wrk`.
 
-Servers are measured in turns, each with the same clients. Besides requests a second it tells how even the work was
+Servers are measured alternately, each with the same clients. Besides requests a second it shows how even the work was
 spread, what share of a request's time each saved, and how much memory belongs to each process alone.
 """
 
@@ -45,8 +45,8 @@ class Measured:
 def command_of(models: Path, port: int, processes: int) -> list[str]:
     """Return the command line of a server."""
     flags = {"--models": models, "--port": port, "--processes": processes, "--trace-rate": 0}
-    told = [str(part) for flag in flags.items() for part in flag]
-    return [sys.executable, "-m", "service", "serve", "--log-level", "warning", *told]
+    reported = [str(part) for flag in flags.items() for part in flag]
+    return [sys.executable, "-m", "service", "serve", "--log-level", "warning", *reported]
 
 
 def request_for(url: str, model: str) -> PostRequest:

@@ -2,7 +2,7 @@
 
 Run: python -m tests.bench.ray [--rounds N] [--seconds N], in an environment with the extra [ray], such as .venv-cluster
 
-Both run the digits with one worker on one thread, and are asked in turns by wrk on one connection. The times are
+Both run the digits with one worker on one thread, and are asked alternately by wrk on one connection. The times are
 medians of a round, the least of all rounds: whatever else the machine does only adds to them.
 Responses are compared too.
 """

@@ -37,7 +37,7 @@ def native(files: ModelFiles, threads: int) -> Call:
 
 
 def numpy(files: ModelFiles, threads: int) -> Call:
-    """Prepare this engine's numpy layers."""
+    """Prepare this engine's reference layers."""
     return _kuiper(files, threads, "numpy")
 
 

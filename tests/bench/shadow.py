@@ -26,7 +26,7 @@ from tests.bench.service.server import ROOT, MeasuredServer, free_port
 
 MODEL = ROOT / "models/digits"
 SAMPLE = MODEL / "samples/7.png"
-MOST_RATIO = 1.1
+MAX_RATIO = 1.1
 """What the ratio may be."""
 DRAWN = 1000
 """How often turns are drawn again."""
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"shadow runs: {outcomes}")
     is_same = responses["with"] == responses["without"]
     print("responses are the same" if is_same else "responses differ")
-    return 0 if is_same and np.percentile(shadowed, 99) <= MOST_RATIO * np.percentile(without, 99) else 1
+    return 0 if is_same and np.percentile(shadowed, 99) <= MAX_RATIO * np.percentile(without, 99) else 1
 
 
 def _range(without: Array, shadowed: Array, percent: int) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import pytest
 from engine.run.trace import LayerTrace, OperandTrace, RunTrace
 from tests.bench.interleaving import FEWEST_ROUNDS, interleave
 from tests.bench.layers import layer_rows
-from tests.bench.loaded import MOST_CALLS, timed_calls
+from tests.bench.loaded import MAX_CALLS, timed_calls
 from tests.bench.worker import Worker, WorkerError, in_own_process
 
 
@@ -68,14 +68,14 @@ def test_runtime_that_fails_is_left_out_from_then_on() -> None:
 
 
 def test_comparison_ends_early_when_time_is_up() -> None:
-    times = interleave({"slow": lambda: [1.0]}, 1000, {}, pause=0, most_seconds=0)
+    times = interleave({"slow": lambda: [1.0]}, 1000, {}, pause=0, max_seconds=0)
     assert len(times["slow"]) == FEWEST_ROUNDS
 
 
 def test_sample_calls_untimed_first_and_bounds_its_calls() -> None:
     calls: list[int] = []
     times = timed_calls(lambda: calls.append(1))
-    assert len(times) <= MOST_CALLS
+    assert len(times) <= MAX_CALLS
     assert len(calls) > len(times) >= 1
 
 
@@ -93,7 +93,7 @@ def test_worker_that_cannot_start_says_why() -> None:
         in_own_process(refused, 3)
 
 
-def test_worker_that_dies_is_told_apart() -> None:
+def test_worker_that_dies_is_distinguished() -> None:
     with pytest.raises(WorkerError, match="exit code 7"):
         in_own_process(ended, 7)
 

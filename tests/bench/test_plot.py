@@ -56,7 +56,7 @@ def test_bars_are_as_high_as_the_ratios_and_end_at_the_longest(report: BenchRepo
         assert heights(axes, "ncnn") == [0.0, 0.0, 0.0]
 
 
-def test_labels_tell_the_ratio_of_bars_that_are_cut_off_and_that_some_are_missing(
+def test_labels_show_the_ratio_of_bars_that_are_cut_off_and_that_some_are_missing(
     report: BenchReport,
 ) -> None:
     for axes in plot.draw(report).axes:

@@ -15,7 +15,7 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """A process of its own, started anew rather than forked.
+    """A process of its own, started again rather than forked.
 
     Args:
         make: called there; what it returns is what the process holds. A function of a module.
@@ -38,7 +38,7 @@ class Worker:
         try:
             self._connection.send((function, arguments))
             if not self._connection.poll(SECONDS):
-                raise WorkerError(f"no answer within {SECONDS} s")
+                raise WorkerError(f"no response within {SECONDS} s")
             is_response, response = self._connection.recv()
         except (EOFError, ConnectionError) as error:
             self._process.join(1)
@@ -82,7 +82,7 @@ def _serve(connection: Connection, make: Callable[..., object], arguments: tuple
     failure, thing = None, None
     try:
         thing = make(*arguments)
-    except Exception as error:  # whatever another runtime raises is told to who asks
+    except Exception as error:  # whatever another runtime raises is reported to the caller
         failure = describe(error)
     while True:
         try:

@@ -268,12 +268,12 @@ def test_a_request_that_is_json_already_and_its_headers(server: ServerProcess) -
         {"name": name, "shape": [2], "datatype": "FP32", "data": array.tolist()}
         for name, array in PAIR.items()
     ]
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     headers = {"X-Request-ID": "told-by-me"}
     response = by_rest(
-        server, "infer", {"inputs": entries}, model_name="pair", headers=headers, response_headers=told
+        server, "infer", {"inputs": entries}, model_name="pair", headers=headers, response_headers=reported
     )
-    assert told["x-request-id"] == "told-by-me"
+    assert reported["x-request-id"] == "told-by-me"
     assert outputs_of(response) == plain(server, "pair", PAIR)
 
 

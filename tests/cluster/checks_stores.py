@@ -261,12 +261,12 @@ def test_tags_are_digests_where_the_store_says_so(bucket: Bucket, opened: Opener
     assert (file.tag == expected) == (bucket.scheme != "az")
 
 
-def test_a_bucket_that_is_not_there_is_told(opened: Opener) -> None:
+def test_a_bucket_that_is_not_there_is_reported(opened: Opener) -> None:
     with pytest.raises(SourceError, match="404 Not Found: (NoSuchBucket|ContainerNotFound): The specified"):
         contents(opened("models", "nowhere"))
 
 
-def test_a_prefix_without_objects_is_told(bucket: Bucket, opened: Opener, tmp_path: Path) -> None:
+def test_a_prefix_without_objects_is_reported(bucket: Bucket, opened: Opener, tmp_path: Path) -> None:
     bucket.put("nothing2/m/model.param", b"")
     cache = StateCache(tmp_path / "cache", 1 << 20)
     source = StoreSource(opened("nothing"), StoreUrl(bucket.scheme, NAME, "nothing"), cache, None, 0.0)
@@ -274,7 +274,7 @@ def test_a_prefix_without_objects_is_told(bucket: Bucket, opened: Opener, tmp_pa
         source.list()
 
 
-def test_wrong_credentials_are_told_and_not_shown(bucket: Bucket, opened: Opener) -> None:
+def test_wrong_credentials_are_reported_and_not_shown(bucket: Bucket, opened: Opener) -> None:
     bucket.put("secrets/a", b"")
     store = opened("secrets", environment=bucket.strangers)
     with (
@@ -286,7 +286,7 @@ def test_wrong_credentials_are_told_and_not_shown(bucket: Bucket, opened: Opener
     assert "<" not in str(caught.value)
 
 
-def test_missing_credentials_are_told(bucket: Bucket, opened: Opener) -> None:
+def test_missing_credentials_are_reported(bucket: Bucket, opened: Opener) -> None:
     with pytest.raises(
         SourceError, match="as the environment has no credentials and this machine gives none"
     ):

@@ -1,6 +1,6 @@
 """A bucket of Google Cloud Storage, as far as it is read: a stand-in, made by what Google documents of its XML API.
 
-Emulators of it speak Google's JSON API, which obstore does not use, or tell other entity tags, no pages and no errors.
+Emulators of it speak Google's JSON API, which obstore does not use, or show other entity tags, no pages and no errors.
 """
 
 import base64
@@ -33,7 +33,7 @@ class GoogleBucket(Bucket):
     """A bucket that is read with the key of a service account, or with the token of the machine's account."""
 
     scheme = "gs"
-    page = 1000  # the most that Google tells at once
+    page = 1000  # the most that Google shows at once
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         bucket, _, name = url.path.removeprefix("/").partition("/")
         if bucket == "computeMetadata":
-            self._tell_token()
+            self._show_token()
         elif not self.server.knows(self.headers["Authorization"]):
             self._refuse(401, "AuthenticationRequired", "Authentication required.")
         elif bucket != NAME:
@@ -118,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._respond(200, "application/octet-stream", data, _tag(data))
 
-    def _tell_token(self) -> None:
+    def _show_token(self) -> None:
         assert self.headers["Metadata-Flavor"] == "Google"
         token = {"access_token": _MACHINE_TOKEN, "expires_in": 3599, "token_type": "Bearer"}
         self._respond(200, "application/json", json.dumps(token).encode())

@@ -28,7 +28,7 @@ _FILES = {
     "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": "server-state",
     "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": "metrics.sock",
 }
-_PATIENCE = {
+_PERIOD = {
     "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "120",  # a proxy that is killed as it starts slowly fails `serve.start`
     "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "120",
     "RAY_SERVE_HAPROXY_STARTUP_TIMEOUT_S": "120",
@@ -72,7 +72,7 @@ def variables(folder: Path, drain_seconds: float = 4.0) -> dict[str, str]:
         environment(drain_seconds=drain_seconds)
         | {name: str(folder / file) for name, file in _FILES.items()}
         | {name: str(quiet_port()) for name in _PORTS}
-        | _PATIENCE
+        | _PERIOD
         | {
             "KUIPER_CACHE": str(folder / "cache"),
             "PYTHONPATH": str(ROOT),
@@ -141,7 +141,7 @@ class RayCluster:
             self.wait_for_replicas(application)
 
     def run(self, application: Application) -> None:
-        """Deploy an application, anew where it runs already, and wait until it does."""
+        """Deploy an application, again where it runs already, and wait until it does."""
         from ray import serve
 
         arguments = {"models": str(MODELS / "digits")} | dict(application.arguments)
@@ -179,13 +179,13 @@ class RayCluster:
         return [proxy["status"] for proxy in _details()["proxies"].values()]
 
     def details(self) -> Mapping[str, Any]:
-        """Return what Ray tells of the applications that there are, those that end among them, by names."""
+        """Return what Ray reports the applications that there are, those that end among them, by names."""
         applications: Mapping[str, Any] = _details()["applications"]
         return applications
 
 
 def _details() -> Mapping[str, Any]:
-    """Return what Ray tells of all that it serves."""
+    """Return what Ray shows of all that it serves."""
     from ray.serve.context import _get_global_client
 
     details: Mapping[str, Any] = _get_global_client().get_serve_details()

@@ -49,7 +49,7 @@ class StoreServer:
             )
 
     def wait_for_reason(self) -> str:
-        """Wait until the server tells why it is not ready, as it has no models; returns what it tells."""
+        """Wait until the server shows why it is not ready, as it has no models; returns what it says."""
         until(lambda: responses(f"{self.client.base_url}/livez"))
         until(lambda: "cannot be read" in self.get("/readyz").text)
         response = self.get("/readyz")

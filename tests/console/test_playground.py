@@ -1,4 +1,4 @@
-"""The playground: what a model answers to pictures, drawings, arrays, files that are none, and the camera."""
+"""The playground: what a model responses to pictures, drawings, arrays, files that are none, and the camera."""
 
 import json
 from pathlib import Path
@@ -112,7 +112,7 @@ def test_a_bad_file_shows_the_sentence_of_the_server(visit: Visit, tmp_path: Pat
     assert refused["code"] in alert.inner_text()
 
 
-def test_an_response_survives_a_reload(visit: Visit, samples: Path) -> None:
+def test_a_response_survives_a_reload(visit: Visit, samples: Path) -> None:
     visit.open("#/digits/playground")
     drop(visit, samples / "4.png")
     respond(visit).wait_for()

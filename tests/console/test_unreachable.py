@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.console.visit import Visit
 
 
-def test_nobody_is_told_that_the_server_has_answered(visit: Visit, samples: Path) -> None:
+def test_no_line_says_that_the_server_has_responded(visit: Visit, samples: Path) -> None:
     visit.open("#/digits/playground")
     visit.page.route("**/infer?*", lambda route: route.abort())
     visit.page.locator("#picture-file").set_input_files(samples / "7.png")

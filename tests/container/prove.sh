@@ -64,8 +64,8 @@ echo "healthy, by the image's own health check"
 runc exec "$NAME" sh -c 'id -u; touch /models/x 2>&1 || true; grep CapEff /proc/1/status'
 
 step "the README's request"
-curl -sf -F file=@models/digits/samples/7.png "http://127.0.0.1:$PORT/infer?model=digits&trace=off" | tee "$WORK/answer" | cut -c1-400
-jq -e '.predictions[0][0].label == "7"' "$WORK/answer" >/dev/null
+curl -sf -F file=@models/digits/samples/7.png "http://127.0.0.1:$PORT/infer?model=digits&trace=off" | tee "$WORK/response" | cut -c1-400
+jq -e '.predictions[0][0].label == "7"' "$WORK/response" >/dev/null
 
 step "SIGTERM to the container's first process"
 runc kill "$NAME" TERM

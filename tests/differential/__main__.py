@@ -71,7 +71,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--f32",
         action="store_true",
-        help="random graphs in float32 only; branches that only others take are told of, and are no failure",
+        help="random graphs in float32 only; branches that only others take are reported, and are no failure",
     )
     parser.add_argument("--current", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -1,4 +1,4 @@
-"""Runs a case on both backends and tells where they differ.
+"""Runs a case on both backends and reports where they differ.
 
 How far they may differ follows from the case: float32 rounds at 6e-8 of a number, some thousand roundings add up to
 some 1e-6 of the largest; Winograd's transforms lose a further digit in each convolution. So results may be off by
@@ -171,7 +171,7 @@ def _compare_mode(
 
 
 def _failed(*graphs: RuntimeGraph) -> Finding | None:
-    """Tell of programs that could not be compiled: numpy ran in their place, and numpy agrees with itself."""
+    """Report programs that could not be compiled: numpy ran in their place, and numpy agrees with itself."""
     refused = [str(refusal) for graph in graphs for refusal in graph.verification.refused]
     return Finding("compiler", refused[0]) if refused else None
 

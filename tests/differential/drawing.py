@@ -13,9 +13,9 @@ from tests.differential.case import GraphCase, Line, Shape, spell
 from tests.differential.inference import bind
 
 T = TypeVar("T")
-MOST_ELEMENTS = 400_000
+MAX_ELEMENTS = 400_000
 """Elements of a tensor: more than the 512 KiB from which on convolutions stage their input."""
-MOST_PRODUCTS = 400_000_000
+MAX_PRODUCTS = 400_000_000
 """Multiply-adds of an operator: some ten milliseconds."""
 FLOAT = np.dtype(np.float32)
 
@@ -130,8 +130,8 @@ class Drawing:
             specs = bound.infer(inputs)
         except KuiperError:
             return None
-        known = [spec for spec in specs if isinstance(spec, TensorSpec) and 0 < spec.size <= MOST_ELEMENTS]
-        if len(known) != len(line.outputs) or bound.multiply_adds(inputs, specs) > MOST_PRODUCTS:
+        known = [spec for spec in specs if isinstance(spec, TensorSpec) and 0 < spec.size <= MAX_ELEMENTS]
+        if len(known) != len(line.outputs) or bound.multiply_adds(inputs, specs) > MAX_PRODUCTS:
             return None
         return tuple(known)
 

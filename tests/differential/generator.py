@@ -6,10 +6,10 @@ from math import prod
 from random import Random
 
 from tests.differential.case import GraphCase, Shape
-from tests.differential.drawing import MOST_ELEMENTS, Drawing
+from tests.differential.drawing import MAX_ELEMENTS, Drawing
 from tests.differential.families import FAMILIES
 
-MOST_OPERATORS = 14
+MAX_OPERATORS = 14
 _OTHER_RUNS = 2
 
 
@@ -21,7 +21,7 @@ def random_case(seed: int, index: int) -> GraphCase:
         shape = _input_shape(d)
         axes = (0, 2, 3) if len(shape) == 4 else (0, 1) if len(shape) == 3 else (0,)
         dynamic_axes[d.input(shape, axes if d.chance(0.7) else ())] = axes
-    wanted = d.number(1, MOST_OPERATORS) if d.chance(0.8) else 1
+    wanted = d.number(1, MAX_OPERATORS) if d.chance(0.8) else 1
     for _ in range(3 * wanted):
         if len(d.lines) >= wanted + len(dynamic_axes):
             break
@@ -38,7 +38,7 @@ def _input_shape(d: Drawing) -> Shape:
         return (batch, channels, d.number(1, 40), d.number(1, 40))
     if kind == "large":
         channels = d.pick((3, 8, 16, 24, 32, 64))
-        pixels = d.number(132_000, MOST_ELEMENTS) // channels
+        pixels = d.number(132_000, MAX_ELEMENTS) // channels
         rows = d.number(8, 200)
         return (1, channels, rows, max(1, pixels // rows))
     if kind == "heavy":
@@ -86,6 +86,6 @@ def _other_runs(d: Drawing, dynamic_axes: dict[str, tuple[int, ...]]) -> list[tu
             for axis in axes[1:]:
                 shape[axis] = max(1, shape[axis] + change)
             shapes.append(tuple(shape))
-        if all(prod(shape) <= 2 * MOST_ELEMENTS for shape in shapes):
+        if all(prod(shape) <= 2 * MAX_ELEMENTS for shape in shapes):
             runs.append(tuple(shapes))
     return runs

@@ -72,7 +72,7 @@ def hunt(extent: Extent, checks: Iterable[Check], note: Callable[[GraphCase], No
     Args:
         extent: how long.
         checks: the ways.
-        note: is told of each case before it runs: it may end the process.
+        note: is called with each case before it runs: it may end the process.
     """
     report, started, checks = DifferentialReport(), time.monotonic(), list(checks)
     with measured(report.branches), counted(report.selections):
@@ -89,7 +89,7 @@ def hunt(extent: Extent, checks: Iterable[Check], note: Callable[[GraphCase], No
 
 
 def _smallest(case: GraphCase, index: int, check: Check, finding: Finding) -> tuple[GraphCase, Finding]:
-    """Make a failing case small, and tell what is wrong with the small one."""
+    """Make a failing case small, and return what is wrong with the small one."""
 
     def fails(smaller: GraphCase) -> bool:
         found = check(smaller, index, Tally())

@@ -14,7 +14,7 @@ from engine.pnnx.parameter import parse_value
 from engine.spec import Spec, TensorSpec
 from tests.differential.case import GraphCase, Line
 
-MOST_WEIGHTS = 1_600_000
+MAX_WEIGHTS = 1_600_000
 
 
 def bind(line: Line) -> BoundLayer:
@@ -31,8 +31,8 @@ def bind(line: Line) -> BoundLayer:
         elif not key.startswith(("@", "#")):
             operator.params[key] = parse_value(key, value)
     for key, shape, dtype in line.attributes():
-        if math.prod(shape) > MOST_WEIGHTS:
-            raise GraphError(f"{line.name}: more than {MOST_WEIGHTS} weights")
+        if math.prod(shape) > MAX_WEIGHTS:
+            raise GraphError(f"{line.name}: more than {MAX_WEIGHTS} weights")
         operator.attrs[key] = pnnx.Attribute.from_array(np.zeros(shape, PNNX_COMPUTE[dtype]))
     layer = registry.find(line.type)
     if layer is None:

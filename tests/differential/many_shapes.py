@@ -1,6 +1,6 @@
 """Runs one graph on many shapes at once, from several threads, while programs for them are compiled beside the runs.
 
-Every response must be, to the bit, that of the numpy layers or that of compiled programs, which other graphs gave that
+Every response must be, to the bit, that of the reference layers or that of compiled programs, as other graphs gave that
 waited for the compiler, one shape after the other; the two have to be as near as the precision is documented to be.
 """
 
@@ -56,7 +56,7 @@ class ShapesRun:
     """What came of a network in a precision.
 
     Attributes:
-        by_numpy: responses that only numpy layers give.
+        by_numpy: responses that only reference layers give.
         by_kernels: responses that only compiled programs give.
         by_both: responses that are the same to the bit.
         off: the largest distance between the two for a shape.

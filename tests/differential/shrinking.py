@@ -167,6 +167,6 @@ def _with_extent(case: GraphCase, place: int, axis: int, extent: int) -> GraphCa
     source = case.inputs[place]
     name = source.outputs[0]
     dtype = _split_type(source.words[0])[1]
-    told = replace(source, words=(f"#{name}={spell(tuple(shapes[place]))}{dtype}",))
-    lines = tuple(told if line is source else line for line in case.lines)
+    reported = replace(source, words=(f"#{name}={spell(tuple(shapes[place]))}{dtype}",))
+    lines = tuple(reported if line is source else line for line in case.lines)
     return replace(case, lines=lines, runs=(tuple(map(tuple, shapes)),))

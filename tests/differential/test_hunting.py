@@ -1,4 +1,4 @@
-"""Long runs: a wrong case is found, made small and told of; what rules choose is counted."""
+"""Long runs: a wrong case is found, made small and reported; what rules choose is counted."""
 
 from engine.compiler.emit.target import supported_targets
 from tests.differential.case import GraphCase, named_cases

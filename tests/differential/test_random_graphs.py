@@ -23,7 +23,7 @@ def test_random_graph_gives_on_every_backend_what_it_gives_on_numpy(index: int) 
 
 
 @pytest.mark.parametrize("index", range(10))
-def test_trace_of_a_random_graph_tells_of_every_operator_once(tmp_path: Path, index: int) -> None:
+def test_trace_of_a_random_graph_reports_every_operator_once(tmp_path: Path, index: int) -> None:
     case = random_case(SEED, index)
     graph = opened(case, tmp_path, "native")
     trace = graph.run(case.arrays(0), trace=TraceLevel.ON).trace

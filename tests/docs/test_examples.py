@@ -3,7 +3,7 @@
 Pages with examples that need PyTorch and the exporter are run whole by `make examples`, and no other page: there is
 nothing in those that `make test` leaves out. `make test` runs all pages; the files that such examples made once take
 their place (`tests/docs/exported/`), and all that follows them runs as well. `TEST_KEEP_EXPORTS=1 make examples` makes
-these files anew.
+these files again.
 """
 
 import os

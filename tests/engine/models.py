@@ -41,7 +41,7 @@ def make_graph(
     threads: int = 1,
     **options: Any,
 ) -> RuntimeGraph:
-    """Write a model and open it, built unless told otherwise; `options` are others of `RuntimeGraph`."""
+    """Write a model and open it, built unless set otherwise; `options` are others of `RuntimeGraph`."""
     param = write_model(folder, lines, attributes)
     graph = RuntimeGraph(param, layers=layers, backend=backend, threads=threads, **options)
     if build:

@@ -242,7 +242,7 @@ def test_plan_is_kept_per_shape(tmp_path: Path) -> None:
         graph.plan([])
 
 
-def test_declared_plan_reads_open_dimensions_as_one(tmp_path: Path) -> None:
+def test_declared_plan_reads_dynamic_dimensions_as_one(tmp_path: Path) -> None:
     lines = "pnnx.Input in 0 1 a #a=(?,3)f32\npnnx.Expression e 1 1 a b expr=neg(@0)\npnnx.Output out 1 0 b"
     plan = make_graph(tmp_path, lines).declared_plan()
     assert plan is not None
@@ -285,7 +285,7 @@ def test_plan_takes_what_a_run_takes(
         make_graph(tmp_path, CHAIN).plan([TensorSpec(shape, np.dtype(dtype))])
 
 
-def test_nearest_types_are_told_of_the_first_unknown_ones(tmp_path: Path) -> None:
+def test_nearest_types_are_reported_of_the_first_unknown_ones(tmp_path: Path) -> None:
     chain = "\n".join(f"nn.MultiheadAttention{i:03} u{i} 1 1 v{i} v{i + 1}" for i in range(101))
     with pytest.raises(UnsupportedOperatorError) as caught:
         make_graph(tmp_path, f"pnnx.Input in 0 1 v0\n{chain}\npnnx.Output out 1 0 v101")

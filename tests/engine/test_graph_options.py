@@ -34,7 +34,7 @@ def test_tolerance_is_a_part_of_the_result(tmp_path: Path, tolerance: object) ->
         make_graph(tmp_path, CHAIN, tolerance=tolerance)
 
 
-def test_numpy_layers_compute_in_float32_whatever_is_asked_for(tmp_path: Path) -> None:
+def test_reference_layers_compute_in_float32_whatever_is_asked_for(tmp_path: Path) -> None:
     graph = make_graph(tmp_path, CHAIN, precision="bf16", backend="numpy")
     result = graph.run(np.zeros((2, 3), np.float32), trace=TraceLevel.ON)
     assert result.trace is not None
@@ -44,14 +44,14 @@ def test_numpy_layers_compute_in_float32_whatever_is_asked_for(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("path", ["", ".", "/"])
-def test_path_that_names_no_file_is_told(path: str) -> None:
+def test_path_that_names_no_file_is_reported(path: str) -> None:
     with pytest.raises(
         ParamError, match=rf"^{re.escape(repr(path))}: names no file; expected the path of a .param"
     ):
         RuntimeGraph(path)
 
 
-def test_paths_that_are_no_models_are_told(tmp_path: Path) -> None:
+def test_paths_that_are_no_models_are_reported(tmp_path: Path) -> None:
     param = write_model(tmp_path, CHAIN)
     both = (param.with_suffix(".bin"), param)
     for paths, problem in (

@@ -77,13 +77,13 @@ def test_auto_leaves_int8_out_where_another_precision_was_faster_on_such_a_proce
     assert precision(param) is wanted
 
 
-def test_processors_and_threads_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processors_and_threads_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     wide, narrow = supported_targets()[0], supported_targets()[-1]
-    told = set()
+    reported = set()
     for target in (wide, narrow):
         monkeypatch.setattr("engine.compiler.emit.target.host_target", lambda target=target: target)
-        told |= {describe_processor(Backend.NATIVE, threads) for threads in (1, 2)}
-    assert len(told) == 2 * len({wide.name, narrow.name})
+        reported |= {describe_processor(Backend.NATIVE, threads) for threads in (1, 2)}
+    assert len(reported) == 2 * len({wide.name, narrow.name})
     assert describe_processor(Backend.NUMPY, 1) == "reference implementation, 1 thread"
 
 

@@ -33,7 +33,7 @@ def through(folder: Path, lines: str, **weights: Array) -> Any:
     return graph.run([REAL], trace=TraceLevel.STATISTICS, capture=["q", "r"])
 
 
-def test_its_spec_tells_shape_and_integers() -> None:
+def test_its_spec_shows_shape_and_integers() -> None:
     spec = spec_of(TENSOR)
     assert spec == QuantizedSpec((2, 3), np.dtype(np.uint8)) != TensorSpec((2, 3), np.dtype(np.uint8))
     assert str(spec) == "quantized (2,3)u8"
@@ -89,7 +89,7 @@ def test_what_is_no_real_number_is_not_quantized_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(output, [2, 2])
 
 
-def test_shapes_are_foretold(tmp_path: Path) -> None:
+def test_shapes_are_inferred(tmp_path: Path) -> None:
     lines = f"{HEAD}nn.ReLU op 1 1 q p\n nn.quantized.DeQuantize back 1 1 p r\n pnnx.Output output 1 0 r"
     plan = make_graph(tmp_path, lines, backend="numpy").plan([TensorSpec((2, 3), np.dtype(np.float32))])
     assert plan.specs["p"] == QuantizedSpec((2, 3), np.dtype(np.uint8))

@@ -23,7 +23,7 @@ from service.tasks import TASKS
 from service.telemetry.metrics import COLLECTORS
 
 Extend = Callable[[str], Any]
-"""Name of an example -> its module, imported anew."""
+"""Name of an example -> its module, imported again."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Builds, plans, compiles and runs changed models, in a process that may die of it; tells of each kind of finding once.
+"""Builds, plans, compiles and runs changed models, in a process that may die of it; reports each kind of finding once.
 
 Run: make fuzz          (or python -m tests.fuzz.models --first SEED --count N --seconds S)
 """

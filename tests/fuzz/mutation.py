@@ -44,7 +44,7 @@ def mutate(rng: Random) -> tuple[str, pnnx.Graph, list[Array]]:
         rng.choice(CHANGES)(rng, graph)
     if (
         rng.random() < 0.4
-    ):  # what a file declares tells many contradictions: without, more of them reach the layers
+    ):  # what a file declares shows many contradictions: without, more of them reach the layers
         graph.operands = dict.fromkeys(graph.operands)
     inputs = [change_input(rng, array) if rng.random() < 0.12 else array for array in seed.inputs]
     return seed.id, graph, inputs

@@ -11,7 +11,7 @@ from pathlib import Path
 SAVED = Path("docs/bench/fuzz.json")
 """Where the sums are kept that documentation shows."""
 _COUNTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)|(\d+) models tried from seed")
-"""How libFuzzer and `tests.fuzz.models` tell of a run how many inputs it has tried."""
+"""How libFuzzer and `tests.fuzz.models` report how many inputs it has tried."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def test_a_foreign_error_of_an_expression_is_found(monkeypatch: pytest.MonkeyPat
         TARGETS["expression"](b"@0")
 
 
-def test_an_response_that_is_a_server_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_that_is_a_server_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.targets.http._SERVER_ERROR", b"HTTP/1.1 200")
     with pytest.raises(AssertionError, match="HTTP/1.1 200"):
         http_head(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -17,7 +17,7 @@ from tests.fuzz.tally import Tally, add_to_tally, count_in, describe
         ("seed 2: ended with -11\n", 0),
     ],
 )
-def test_lines_that_tell_how_many_inputs_were_tried(line: str, count: int) -> None:
+def test_lines_that_show_how_many_inputs_were_tried(line: str, count: int) -> None:
     assert count_in(line) == count
 
 

@@ -1,4 +1,4 @@
-"""Whatever a model file says: read it, build, plan, compile and run it, and tell what is not the engine's own error."""
+"""Whatever a model file says: read it, build, plan, compile and run it, return what is not the engine's own error."""
 
 import traceback
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The case table's row: a model of one operator, told in PyTorch's words, and its inputs.
+"""The case table's row: a model of one operator, written in PyTorch's words, and its inputs.
 
 The table needs no PyTorch to be read: what builds the model is a function that gets `torch` passed in, and only the
 generator (`python -m tests.golden.make`) calls it.

@@ -68,7 +68,7 @@ FAULTS = (
     ),
     (
         '`torch.div(x, y, rounding_mode="floor")`',
-        "`div`, without rounding (refused for integers, whose declared type tells)",
+        "`div`, without rounding (refused for integers, whose declared type decides)",
         "`torch.floor(x / y)`; *repaired*",
     ),
     (

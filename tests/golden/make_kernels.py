@@ -1,4 +1,4 @@
-"""Write `kernels.npz`: what PyTorch answers to a random, but seeded, sweep of the convolutional functions.
+"""Write `kernels.npz`: what PyTorch responses to a random, but seeded, sweep of the convolutional functions.
 
     python -m tests.golden.make_kernels
 

@@ -68,7 +68,7 @@ GOLDENS = (
 
 
 def main() -> None:
-    """Make the golden networks named on the command line anew, or all."""
+    """Make the golden networks named on the command line again, or all."""
     torch.set_num_threads(1)
     names = sys.argv[1:]
     for golden in GOLDENS:

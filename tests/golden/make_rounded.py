@@ -34,7 +34,7 @@ NETWORKS = (
 
 
 def main() -> None:
-    """Make the golden files named on the command line anew, or all."""
+    """Make the golden files named on the command line again, or all."""
     torch.set_num_threads(1)
     names = sys.argv[1:] or NETWORKS
     for golden in GOLDENS:

@@ -3,7 +3,7 @@
     python -m tests.golden.make_yolov5s        (needs torch and pnnx; run from the root of the tree)
 
 Writes tests/golden/yolov5s: `yolov5s.pnnx.param`, with `models.yolo.Detect` as one operator, and `io.npz`, some rows of
-the boxes that PyTorch computes at 640x640. The weights, 29 MB, are drawn anew by `yolov5s.draw` where they are needed.
+the boxes that PyTorch computes at 640x640. The weights, 29 MB, are drawn again by `yolov5s.draw` where they are needed.
 """
 
 import tempfile
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def compare(exported: Path, written: Path) -> None:
-    """Check that the weights which are drawn anew are those that the exporter wrote."""
+    """Check that the weights which are drawn again are those that the exporter wrote."""
     with ZipFile(exported) as first, ZipFile(written) as second:
         if set(first.namelist()) != set(second.namelist()):
             raise SystemExit(f"{set(first.namelist()) ^ set(second.namelist())}")

@@ -12,7 +12,7 @@ from tests.golden.encoder import golden_outputs, sentence, write_golden_encoder
 from tests.golden.network_data import DATA, arrays
 from tests.golden.rounded_networks import INPUTS, NOT_FINITE, ORDINARY, distance, sampled
 
-MOST_ERROR = 2.0**-3
+MAX_ERROR = 2.0**-3
 """Share of the outputs that rounding all weights may cost these networks."""
 LENGTHS = (1, 2, 7, 31, 64, 130)
 
@@ -41,7 +41,7 @@ def test_encoder(encoder: Path) -> None:
     for length in LENGTHS:
         (output,), (reference,) = graph([sentence(length)]), plain([sentence(length)])
         np.testing.assert_allclose(output, reference, rtol=1e-4, atol=1e-5 * np.abs(reference).max())
-        assert distance([output], [golden_outputs()[length - 1][None]]) <= MOST_ERROR
+        assert distance([output], [golden_outputs()[length - 1][None]]) <= MAX_ERROR
     assert graph.verification.checked
     assert not graph.verification.refused
 
@@ -81,7 +81,7 @@ def test_exported_network() -> None:
         finite = np.isfinite(wanted[kind])
         if kind in ORDINARY:
             np.testing.assert_allclose(output, reference, rtol=1e-4, atol=1e-5 * np.abs(reference).max())
-            assert distance([sampled(output)], [wanted[kind]]) <= MOST_ERROR
+            assert distance([sampled(output)], [wanted[kind]]) <= MAX_ERROR
         if kind in NOT_FINITE:
             assert not np.isfinite(sampled(output))[~finite].any()
         else:

@@ -1,4 +1,4 @@
-"""Results that the exporter drops: what a file does not tell is refused or said, never guessed in silence."""
+"""Results that the exporter drops: what a file does not show is refused or said, never guessed in silence."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def differ(outputs: list[Array], wanted: list[Array]) -> bool:
     return any(not np.allclose(one, two, atol=1e-5) for one, two in zip(outputs, wanted, strict=True))
 
 
-def test_file_that_does_not_tell_is_refused_or_warned_of(tmp_path: Path) -> None:
+def test_file_that_does_not_show_is_refused_or_warned_of(tmp_path: Path) -> None:
     def check(name: tuple[str, str]) -> None:
         family, case = name[0], STATED[name]
         folder = tmp_path / case.id
@@ -116,7 +116,7 @@ def test_two_states_are_taken_in_pytorchs_order_with_a_warning(tmp_path: Path) -
 @pytest.mark.parametrize(
     "name", ["nn.LSTM-decoder", "nn.LSTM-decoder_of_one_step", "nn.LSTM-chain_of_one_step"]
 )
-def test_states_that_another_layer_starts_from_are_told_by_it(tmp_path: Path, name: str) -> None:
+def test_states_that_another_layer_starts_from_are_shown_by_it(tmp_path: Path, name: str) -> None:
     case = case_called(name)
     golden = load("recurrent", case.id, 1)
     (tmp_path / "case.param").write_bytes(golden.param)
@@ -142,10 +142,10 @@ def test_results_that_are_the_same_after_one_step_are_not_after_more(
         LayerError, match="may be output or h_n, which are the same at the declared shapes only"
     ):
         graph.forward([longer])
-    told, *_ = open_case(tmp_path, "recurrent", case, outputs)
-    told.build()
-    assert told.warnings == ()
-    assert told.forward([longer])[0].shape == ((2, 2, 4) if outputs == "output" else (1, 2, 4))
+    reported, *_ = open_case(tmp_path, "recurrent", case, outputs)
+    reported.build()
+    assert reported.warnings == ()
+    assert reported.forward([longer])[0].shape == ((2, 2, 4) if outputs == "output" else (1, 2, 4))
 
 
 @pytest.mark.parametrize(

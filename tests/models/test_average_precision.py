@@ -1,4 +1,4 @@
-"""The average precision that the card of digit-scenes tells, on cases that are worked out by hand."""
+"""The average precision that the card of digit-scenes shows, on cases that are worked out by hand."""
 
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path

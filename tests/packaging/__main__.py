@@ -49,8 +49,8 @@ def _try_wheel(wheel: Path, folder: Path) -> None:
     for place in _output([binaries / "python", "-c", _WHERE], folder).split():
         _require(Path(place).is_relative_to(folder), f"{place} is not the installed package")
     version = wheel.name.split("-")[1]
-    told = _output([binaries / "kuiper", "--version"], folder)
-    _require(version in told.split(), f"the wheel is version {version}, the command tells {told}")
+    reported = _output([binaries / "kuiper", "--version"], folder)
+    _require(version in reported.split(), f"the wheel is version {version}, the command shows {reported}")
     _output([binaries / "kuiper", "check", models / "digits"], folder)
     _serve(binaries / "kuiper", models, folder)
     print(f"{wheel.name}: installed in an empty environment, it serves")

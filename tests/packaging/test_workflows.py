@@ -56,7 +56,7 @@ def test_nothing_is_released_that_was_not_checked_and_audited() -> None:
     assert any(step.get("run", "").startswith("make audit") for step in steps)
 
 
-def test_releases_tell_what_they_are_made_of() -> None:
+def test_releases_show_what_they_are_made_of() -> None:
     jobs = load(".github/workflows/release.yml")["jobs"]
     (built,) = [step["with"] for step in jobs["image"]["steps"] if "build-push" in step.get("uses", "")]
     assert built["sbom"]

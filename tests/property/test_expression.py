@@ -70,7 +70,7 @@ REFERENCE: dict[str, Callable[..., Any]] = {
     "tanh": np.tanh,
     "fmod": np.fmod,
 }
-"""Enough functions to tell a wrong order, a lost argument and an overwritten operand; each exact in float64."""
+"""Enough functions to show a wrong order, a lost argument and an overwritten operand; each exact in float64."""
 
 real_leaves = st.one_of(
     st.sampled_from((0, 1)).map(OperandNode),

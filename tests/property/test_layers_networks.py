@@ -45,7 +45,7 @@ def attempt(
     """Run an operator; returns what it gave, or None where its shape rule or its binding refused.
 
     Fails when anything but an engine error comes out, or when a call that the shape rule lets pass gives another
-    result than foretold.
+    result than inferred.
     """
     try:
         bound = bind(type_name, len(inputs), params, attributes)
@@ -53,18 +53,18 @@ def attempt(
         return None
     with np.errstate(all="ignore"), warnings.catch_warnings():
         try:
-            (foretold,) = bound.infer([spec_of(value) for value in inputs])
+            (inferred,) = bound.infer([spec_of(value) for value in inputs])
         except KuiperError:
             warnings.simplefilter("ignore")
             with suppress(KuiperError):
                 bound.forward(inputs)
             return None
-        if not is_known(foretold):
+        if not is_known(inferred):
             with suppress(KuiperError):
                 bound.forward(inputs)
             return None
         (output,) = bound.forward(inputs)
-    assert spec_of(output) == foretold
+    assert spec_of(output) == inferred
     return output
 
 

@@ -43,10 +43,10 @@ def attempt(
         except KuiperError:
             return None
         try:
-            (foretold,) = bound.infer([spec_of(value) for value in inputs])
+            (inferred,) = bound.infer([spec_of(value) for value in inputs])
         except LayerError as error:
             raise AssertionError(f"the shape rule refuses what the layer runs on: {error}") from error
-    assert not is_known(foretold) or spec_of(output) == foretold
+    assert not is_known(inferred) or spec_of(output) == inferred
     for before, value in zip(kept, inputs, strict=True):
         for old, new in zip(before, arrays_in(value), strict=True):
             np.testing.assert_array_equal(old, new, "a layer wrote to its input")

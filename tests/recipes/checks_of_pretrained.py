@@ -261,7 +261,7 @@ def test_nothing_is_said_beside_the_report(tmp_path: Path, capfd: pytest.Capture
     assert tuple(capfd.readouterr()) == ("", "")
 
 
-def test_weights_that_are_missing_are_told(tmp_path: Path) -> None:
+def test_weights_that_are_missing_are_reported(tmp_path: Path) -> None:
     config = transformers.BertConfig(**SIZES, **LABELS, vocab_size=len(WORDS))
     save(tmp_path / "mine", "BertModel", config)
     file = tmp_path / "mine" / "config.json"
@@ -281,7 +281,7 @@ def test_weights_that_are_missing_are_told(tmp_path: Path) -> None:
         ("T5Model", "takes input_ids and decoder_input_ids; save a part"),
     ],
 )
-def test_what_is_no_architecture_for_a_server_is_told(tmp_path: Path, named: str, problem: str) -> None:
+def test_what_is_no_architecture_for_a_server_is_reported(tmp_path: Path, named: str, problem: str) -> None:
     if named == "CLIPModel":
         text = transformers.CLIPTextConfig(**SIZES, vocab_size=len(WORDS)).to_dict()
         config = transformers.CLIPConfig(text_config=text, vision_config=PATCHES)

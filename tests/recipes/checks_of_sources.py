@@ -80,7 +80,7 @@ def test_a_class_and_a_function_of_a_file(nets: Path, tmp_path: Path) -> None:
         ("__doc__", "is a NoneType; expected"),
     ],
 )
-def test_what_makes_no_module_is_told(nets: Path, tmp_path: Path, name: str, problem: str) -> None:
+def test_what_makes_no_module_is_reported(nets: Path, tmp_path: Path, name: str, problem: str) -> None:
     with pytest.raises(ExportError, match=problem):
         export(f"{nets}:{name}", tmp_path / "net", inputs=["?,3,16,16"])
     assert not (tmp_path / "net").exists()
@@ -99,7 +99,7 @@ torch.export.save(program, {str(path)!r})
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=nets.parent, check=True)
 
 
-def test_a_program_tells_its_inputs(nets: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+def test_a_program_shows_its_inputs(nets: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     save_program(nets, tmp_path / "net.pt2", "(0, 2, 3)")
     report = export(tmp_path / "net.pt2", tmp_path / "net")
     assert agrees(report)
@@ -146,7 +146,7 @@ def test_fixed_sizes_of_a_program_stay(nets: Path, tmp_path: Path) -> None:
         export(tmp_path / "net.pt2", tmp_path / "other", inputs=["?,3,8,12"])
 
 
-def test_a_file_that_is_no_program_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_is_no_program_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "net.pt2").write_bytes(b"PK nothing")
     with pytest.raises(ExportError, match="net.pt2 is not a program of torch.export: .*torch.export.save"):
         export(tmp_path / "net.pt2", tmp_path / "net")

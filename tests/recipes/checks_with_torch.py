@@ -78,7 +78,7 @@ def test_an_onnx_file_with_open_sizes(tmp_path: Path) -> None:
         export(tmp_path / "net.onnx", tmp_path / "other", inputs=["?,4,8,16"])
 
 
-def test_weights_alone_are_told(tmp_path: Path) -> None:
+def test_weights_alone_are_reported(tmp_path: Path) -> None:
     import torch
 
     torch.save({"weight": torch.ones(2)}, tmp_path / "weights.pt")

@@ -1,6 +1,6 @@
 """The native functions that instrumented kernels ask before each access.
 
-There is one for reading and one for writing 1 to 16 elements, and one of each that is told how many. Each takes an
+There is one for reading and one for writing 1 to 16 elements, and one of each with a runtime count. Each takes an
 address and gives back the address to use: the same, or, where the access is not allowed, that of memory which nobody
 needs. So the kernel runs on to its end, and the first fault waits to be read. `shadow.py` says what the words of the
 shadow mean.
@@ -22,11 +22,11 @@ READ, WRITE, WRITTEN, GIVEN = 1, 2, 4, 8
 argument that is looked at."""
 OWNER_SHIFT = 4
 """The bits above: which chunk of the call wrote the element, counted from 1; 0 for none."""
-MOST_LANES = 16
+MAX_LANES = 16
 
 _TAKEN, _OWNER, _FAULTS, _ADDRESS, _IS_WRITE, _LANES, _REGIONS = range(7)
 _REGION_WORDS = 3
-_MOST_REGIONS = 64
+_MAX_REGIONS = 64
 
 _TEXT = """
 define ptr @sanitizer_{kind}_{lanes}(ptr %place) {{
@@ -137,8 +137,8 @@ class Guard:
     """
 
     def __init__(self) -> None:
-        self._state = np.zeros(_REGIONS + _REGION_WORDS * _MOST_REGIONS, np.int64)
-        self._nowhere = np.zeros(2 * MOST_LANES, np.float32)
+        self._state = np.zeros(_REGIONS + _REGION_WORDS * _MAX_REGIONS, np.int64)
+        self._nowhere = np.zeros(2 * MAX_LANES, np.float32)
         self._code = self._compile()
         self._shadows: list[Array] = []
 
@@ -164,7 +164,7 @@ class Guard:
         return Fault(address, lanes, bool(is_write), count) if count else None
 
     def _compile(self) -> Code:
-        kinds, counts = ("read", "write"), range(1, MOST_LANES + 1)
+        kinds, counts = ("read", "write"), range(1, MAX_LANES + 1)
         functions = [self._function(kind, lanes) for kind in kinds for lanes in counts]
         text = "".join([*functions, *map(_choice, kinds)])
         code = compile_module(text, name_of("read", 1), host_target())
@@ -205,14 +205,14 @@ class Guard:
 def name_of(kind: str, lanes: int | None) -> str:
     """Return the name of the function that is asked before so many elements are read or written.
 
-    None for the one that is told how many: 1 to `MOST_LANES`, or none at all, which may always be accessed.
+    None for the one with a runtime count: 1 to `MAX_LANES`, or none at all, which may always be accessed.
     """
     return f"sanitizer_{kind}_{lanes or 'some'}"
 
 
 def _choice(kind: str) -> str:
-    """Return the function that is told how many elements there are, and asks that of so many."""
-    counts = range(1, MOST_LANES + 1)
+    """Return the function with a runtime number of elements."""
+    counts = range(1, MAX_LANES + 1)
     cases = " ".join(f"i64 {lanes}, label %lanes{lanes}" for lanes in counts)
     calls = "".join(_CALL.format(name=name_of(kind, lanes), lanes=lanes) for lanes in counts)
     return _CHOICE.format(name=name_of(kind, None), cases=cases, calls=calls)

@@ -72,7 +72,7 @@ def test_streamed_convolution_of_an_input_without_its_padding_is_found(
     kernel = replace(call.kernel, strides=replace(call.kernel.strides, x=x_strides))
     with pytest.raises(AssertionError, match="an argument ends .* elements beyond its buffer"):
         run_alone(KernelCall(kernel, (bare, *call.arguments[1:])), target)
-    # were it to state that it touches the image and nothing around it, the accesses would tell
+    # were it to state that it touches the image and nothing around it, the accesses would show
     regions = (Region(bare.shape, bare.strides), *call.kernel.regions[1:])
     monkeypatch.setattr(StreamedConvolution, "regions", regions)
     with pytest.raises(SanitizerError, match="reads 1 elements at byte .* of argument 0, .* bytes outside"):

@@ -27,7 +27,7 @@ def test_named_case(case: GraphCase, index: int) -> None:
     assert finding is None, finding.text
 
 
-def test_check_tells_of_a_kernel_that_reads_before_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_reports_a_kernel_that_reads_before_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
     write = Elementwise.emit
 
     def write_wrongly(kernel: Elementwise, e: Emitter) -> None:

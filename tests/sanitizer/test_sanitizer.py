@@ -74,7 +74,7 @@ FAULTS: dict[str, tuple[Callable[[Emitter], object], str]] = {
     ),
     "a vector that ends behind": (lambda e: e.load(e.argument(1), SIZE - e.lanes + 1), "outside"),
     "lanes of a vector": (lambda e: e.load(e.argument(0), -1, count=3), "reads 3 elements at byte -4"),
-    "as many lanes as the call tells": (
+    "as many lanes as the call shows": (
         lambda e: e.load(e.argument(0), -1, count=e.minimum(e.add(e.chunk, 3), 3)),
         "reads 3 elements at byte -4",
     ),
@@ -88,7 +88,7 @@ FAULTS: dict[str, tuple[Callable[[Emitter], object], str]] = {
     ),
     "a vector written": (lambda e: e.store(e.splat(0.0), e.argument(1), -1), "writes"),
     "lanes written": (lambda e: e.store(e.splat(0.0), e.argument(1), SIZE - 1, count=2), "writes 2 elements"),
-    "as many lanes written as the call tells": (
+    "as many lanes written as the call shows": (
         lambda e: e.store(e.splat(0.0), e.argument(1), SIZE - 1, count=e.minimum(e.add(e.chunk, 2), 2)),
         "writes 2 elements",
     ),

@@ -10,7 +10,7 @@ pnnx.Input  pnnx_input_0  0 1 0 #0=(?,3)f32
 nn.ReLU     relu          1 1 0 1 #0=(?,3)f32 #1=(?,3)f32
 pnnx.Output pnnx_output_0 1 0 1 #1=(?,3)f32
 """
-"""Answers max(x, 0)."""
+"""Returns max(x, 0)."""
 
 PAIR = """
 pnnx.Input      left   0 1 a #a=(2)f32
@@ -20,7 +20,7 @@ nn.ReLU         relu   1 1 s t #t=(2)f32
 pnnx.Output     first  1 0 s
 pnnx.Output     second 1 0 t
 """
-"""Answers a + b and max(a + b, 0)."""
+"""Returns a + b and max(a + b, 0)."""
 
 DIGIT = """
 pnnx.Input    pnnx_input_0  0 1 0 #0=(1,1,1,10)f32

@@ -72,7 +72,7 @@ async def test_application_of_a_server_starts_before_its_models_are_loaded(setti
     assert worker_threads() == 0
 
 
-async def test_failed_start_tells_its_reason_and_no_traceback(tmp_path: Path) -> None:
+async def test_failed_start_shows_its_reason_and_no_traceback(tmp_path: Path) -> None:
     add_model(tmp_path, "unknown", UNKNOWN_LAYER)
     app = create_app(Settings(models=tmp_path, workers=1))
     sent: list[dict[str, str]] = []

@@ -1,4 +1,4 @@
-"""Which shape a model declares, told where it does not run on another."""
+"""Which shape a model declares, and what is reported where it does not run on another."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_memory_that_is_short_is_not_the_fault_of_a_shape() -> None:
     assert engine_error(error, PORTS, {"c": np.zeros(4)}).code == "out_of_memory"
 
 
-async def test_client_is_told_the_declared_shape(client: AsyncClient) -> None:
+async def test_client_gets_the_declared_shape(client: AsyncClient) -> None:
     body = {"inputs": [{"name": "left", "data": [1, 2, 3]}, {"name": "right", "data": [1, 2]}]}
     response = await client.post("/infer?model=pair", json=body)
     assert check_error(response, 422, "layer_failed") == {"name": "left", "shape": [3], "expected": [2]}

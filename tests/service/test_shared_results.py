@@ -40,7 +40,7 @@ async def test_who_comes_while_one_is_made_shares_the_next(waiting: int) -> None
     assert await results.get("key", compute) == 2  # also right after many shared one
 
 
-async def test_a_result_tells_of_all_that_happened_before_it_was_asked_for() -> None:
+async def test_a_result_reports_all_that_happened_before_it_was_asked_for() -> None:
     results, happened = SharedResults(), 0
 
     async def ask() -> bool:

@@ -3,7 +3,7 @@
 Run: make soak        (or python -m tests.soak [--seconds N] [--seed N] [--crashes N] [--reloads N])
 
 A checkpoint is printed each minute, as a line of JSON. From an hour on, the server is killed and started again 15 times
-afterwards, and a model is loaded anew under load 100 times.
+afterwards, and a model is loaded again under load 100 times.
 """
 
 import argparse
@@ -21,7 +21,7 @@ CHECKPOINT_SECONDS = 60.0
 LONG_SECONDS = 3600.0
 """Seconds from which on a soak is one of hours."""
 CRASHES, RELOADS = 15, 100
-"""How often a server is killed, and a model loaded anew, in a soak of hours."""
+"""How often a server is killed, and a model loaded again, in a soak of hours."""
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300.0, help="seconds of mixed load; 0: none")
     parser.add_argument("--seed", type=int, default=0, help="what is asked is drawn from it")
     parser.add_argument("--crashes", type=int, help="how often a server is killed and started again")
-    parser.add_argument("--reloads", type=int, help="how often a model is loaded anew under load")
+    parser.add_argument("--reloads", type=int, help="how often a model is loaded again under load")
     arguments = parser.parse_args()
     is_long = arguments.seconds >= LONG_SECONDS
     crashes = (CRASHES if is_long else 0) if arguments.crashes is None else arguments.crashes

@@ -12,11 +12,11 @@ from tests.service.server.process import ROOT
 
 PICTURES = sorted((ROOT / "models/digits/samples").glob("*.png"))
 TARGET = "/infer?model=digits&trace=off"
-PATIENCE = 60.0
+PERIOD = 60.0
 """Seconds until a client that gets no response gives up."""
 TOLERANCE = 1e-5
 """Most difference of an output from what was answered alone."""
-MOST_FAULTS = 20
+MAX_FAULTS = 20
 
 
 def ask(url: str, picture: Path) -> tuple[int, Any]:
@@ -25,7 +25,7 @@ def ask(url: str, picture: Path) -> tuple[int, Any]:
     Raises:
         OSError, http.client.HTTPException: there was none.
     """
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PERIOD)
     try:
         return _ask_on(connection, picture)
     finally:
@@ -33,7 +33,7 @@ def ask(url: str, picture: Path) -> tuple[int, Any]:
 
 
 def expected_of(url: str) -> dict[Path, list[float]]:
-    """Return what a server answers to each picture when nothing else is asked."""
+    """Return what a server responses to each picture when nothing else is asked."""
     found = {}
     for picture in PICTURES:
         status, document = ask(url, picture)
@@ -72,7 +72,7 @@ class Askers(ClientThreads):
         self.faults: list[str] = []
 
     def _run(self, number: int) -> None:
-        connection = http.client.HTTPConnection(urlsplit(self._url).netloc, timeout=PATIENCE)
+        connection = http.client.HTTPConnection(urlsplit(self._url).netloc, timeout=PERIOD)
         while not self._stopped.is_set():
             number += 1
             picture = PICTURES[number % len(PICTURES)]
@@ -96,7 +96,7 @@ class Askers(ClientThreads):
 
     def _blame(self, fault: str) -> None:
         with self._lock:
-            if len(self.faults) < MOST_FAULTS:
+            if len(self.faults) < MAX_FAULTS:
                 self.faults.append(fault)
 
 

@@ -20,7 +20,7 @@ Reader: TypeAlias = Callable[[SoakReply], list[Array]]
 """Takes the outputs out of a response."""
 
 TOLERANCE = 1e-5
-"""Most difference from the serial answer, relative to its largest magnitude."""
+"""Most difference from the serial response, relative to its largest magnitude."""
 TRY_AGAIN = {"queue_full"}
 """Codes of 503 that any request for a model may meet."""
 _RUN_FAILED = ("layer_failed", "input_mismatch")
@@ -49,7 +49,7 @@ class LoadCase:
     expected: Sequence[Array] = field(default_factory=tuple)
 
     def fault(self, reply: SoakReply) -> str | None:
-        """Tell what is wrong with a response; None where it is as it should be."""
+        """Report what is wrong with a response; None where it is as it should be."""
         if reply.status in (503, 504) and reply.status != self.status:
             return self._refusal_fault(reply)
         if reply.status != self.status:
@@ -59,13 +59,13 @@ class LoadCase:
         return self.difference(self.reads(reply))
 
     def difference(self, outputs: Sequence[Array]) -> str | None:
-        """Tell how outputs differ from those of the same request alone; None where they do not."""
+        """Report how outputs differ from those of the same request alone; None where they do not."""
         for output, expected in zip(outputs, self.expected, strict=True):
             if output.shape != expected.shape:
                 return f"{self.name}: shape {output.shape}, not {expected.shape}"
             allowed = TOLERANCE * np.abs(expected).max(initial=0)
             if not np.allclose(output, expected, rtol=0, atol=allowed):
-                return f"{self.name}: differs from the serial answer by {np.abs(output - expected).max()}"
+                return f"{self.name}: differs from the serial response by {np.abs(output - expected).max()}"
         return None
 
     def alone(self, reply: SoakReply) -> "LoadCase":
@@ -89,7 +89,7 @@ class LoadCase:
 
 
 def ending_of(reply: SoakReply) -> tuple[CallStatus, ...]:
-    """Return how the call of a response may have ended, as far as its client can tell."""
+    """Return how the call of a response may have ended, as far as its client can show."""
     if reply.status == 200:
         return (CallStatus.SUCCESS,)
     if reply.status == 503:

@@ -112,7 +112,7 @@ async def burster(load: Load) -> None:
 
 
 async def reloader(load: Load) -> None:
-    """Have a model loaded anew, with other batches now and then."""
+    """Have a model loaded again, with other batches now and then."""
     await reload(load, load.chance.choice(RELOADED), load.chance.choice(VECTOR_BATCHES))
     await asyncio.sleep(0.3)
 
@@ -126,7 +126,7 @@ async def keeper(load: Load) -> None:
 
 
 async def reload(load: Load, name: str, largest: int) -> None:
-    """Have a model loaded anew; `vector` with batches of at most `largest` rows."""
+    """Have a model loaded again; `vector` with batches of at most `largest` rows."""
     config = orjson.dumps({"max_batch_size": largest}).decode()
     parameters = {"config": config} if name == "vector" else None
     await change(load, name, "load", parameters)

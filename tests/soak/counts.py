@@ -11,8 +11,8 @@ from tests.soak.case import Identity, LoadCase, ending_of
 from tests.soak.wire import SoakReply
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
-MOST_FAULTS = 20
-"""Faults that are told in words."""
+MAX_FAULTS = 20
+"""Faults that are reported in words."""
 CLIENT_LEFT = "499"
 
 
@@ -61,7 +61,7 @@ class LoadCounts:
         if fault is None:
             return
         self.fault_count += 1
-        if len(self.faults) < MOST_FAULTS:
+        if len(self.faults) < MAX_FAULTS:
             self.faults.append(fault)
 
     def reconcile(self, metrics: str, models: Iterable[Identity]) -> None:

@@ -12,7 +12,7 @@ from tests.service.server.process import ROOT, ServerProcess
 from tests.soak.askers import Askers, expected_of
 
 CLIENTS = 4
-MOST_SECONDS = 2.0
+MAX_SECONDS = 2.0
 """Longest time that a server is left to answer before it is killed."""
 IN_START = 4
 """One in so many servers is killed at any moment of its start, rather than while it answers."""
@@ -41,7 +41,7 @@ def run_crashes(folder: Path, times: int, seed: int, target: TextIO) -> list[str
         ) as server:
             ready = monotonic() - began
             with Askers(server.url, expected, CLIENTS, survives=False) as askers:
-                sleep(chance.random() * MOST_SECONDS)
+                sleep(chance.random() * MAX_SECONDS)
                 server.process.send_signal(signal.SIGKILL)
                 server.process.wait()
         faults += [f"crash {number}: {fault}" for fault in askers.faults]
@@ -53,5 +53,5 @@ def run_crashes(folder: Path, times: int, seed: int, target: TextIO) -> list[str
         if expected_of(server.url).keys() != expected.keys():
             faults.append("not all pictures are answered in the end")
         with Askers(server.url, expected, CLIENTS, survives=True) as askers:
-            sleep(MOST_SECONDS)
+            sleep(MAX_SECONDS)
     return faults + [f"in the end: {fault}" for fault in askers.faults]

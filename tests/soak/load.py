@@ -10,7 +10,7 @@ from tests.soak.case import LoadCase
 from tests.soak.counts import LoadCounts
 from tests.soak.wire import SoakConnection
 
-PATIENCE = 30.0
+PERIOD = 30.0
 """Seconds until a client that gets no response says so."""
 
 
@@ -76,7 +76,7 @@ class Load:
         name = client.__name__
         while not self.is_over:
             try:
-                async with asyncio.timeout(max(0.0, self.until - monotonic()) + PATIENCE):
+                async with asyncio.timeout(max(0.0, self.until - monotonic()) + PERIOD):
                     await client(self)
             except (OSError, EOFError, TimeoutError) as error:
                 self.counts.blame(f"{name}: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""A model that is loaded anew again and again while clients ask it: no request fails, and nothing is left behind."""
+"""A model that is loaded again and again while clients ask it: no request fails, and nothing is left behind."""
 
 import http.client
 import json
@@ -6,16 +6,16 @@ from typing import TextIO
 from urllib.parse import urlsplit
 
 from tests.service.server.process import ROOT, ServerProcess
-from tests.soak.askers import PATIENCE, Askers, expected_of
+from tests.soak.askers import PERIOD, Askers, expected_of
 from tests.soak.checkpoint import CheckpointLog, growth_of
 
 CLIENTS = 4
-MOST_GROWTH = 24 << 20
+MAX_GROWTH = 24 << 20
 """Bytes that the server may grow by, once a quarter of the reloads is over."""
 
 
 def run_reloads(times: int, target: TextIO) -> list[str]:
-    """Load a model anew under load; returns what was wrong.
+    """Load a model again under load; returns what was wrong.
 
     Args:
         times: how often.
@@ -37,7 +37,7 @@ def run_reloads(times: int, target: TextIO) -> list[str]:
         if code := server.exit_code():
             faults.append(f"exit code {code}")
     growth = growth_of(log.written)
-    if growth > MOST_GROWTH:
+    if growth > MAX_GROWTH:
         faults.append(f"{growth / 1e6:.1f} MB more memory than after a quarter of the reloads")
     return (
         faults + askers.faults + [line for line in server.lines if " ERROR " in line or "Traceback" in line]
@@ -45,7 +45,7 @@ def run_reloads(times: int, target: TextIO) -> list[str]:
 
 
 def _load(url: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PERIOD)
     try:
         headers = {"Content-Type": "application/json"}
         connection.request("POST", "/v2/repository/models/digits/load", json.dumps({}), headers)

@@ -26,7 +26,7 @@ from tests.soak.wire import SoakConnection, SoakRequest
 
 ADMIN_KEY = "the-key-of-the-soak-test"
 METRICS = LoadCase("/metrics", SoakRequest("GET", "/metrics"))
-MOST_GROWTH = 24 << 20
+MAX_GROWTH = 24 << 20
 """Bytes that the server may grow by in all rounds after the first: what its allocator needs to settle."""
 REST_SECONDS = 60.0
 """Seconds until a server that is asked nothing must have come to rest."""
@@ -80,7 +80,7 @@ def run_soak(
     flags: Sequence[str] = (),
     log: CheckpointLog | None = None,
 ) -> SoakReport:
-    """Put a server under load, and tell what was wrong.
+    """Put a server under load, and return what was wrong.
 
     Args:
         folder: where its models are written to.
@@ -197,7 +197,7 @@ class _Soak:
         memories = [usage.memory for usage in self._report.usages]
         slope = float(np.polyfit(range(len(memories)), memories, 1)[0])
         growth = slope * (len(memories) - 1)
-        if growth > MOST_GROWTH:
+        if growth > MAX_GROWTH:
             counts.blame(f"{growth / 1e6:.1f} MB more memory at rest than when it was warm")
 
     async def _drain(self, load: Load) -> None:

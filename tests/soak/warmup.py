@@ -11,7 +11,7 @@ LOADS_AT_ONCE = 3
 
 
 async def warm_up(load: Load) -> None:
-    """Have every program compiled, every model loaded anew, and every thread and arena brought up."""
+    """Have every program compiled, every model loaded again, and every thread and arena brought up."""
     for largest in VECTOR_BATCHES:
         await _reload_all(load, largest)
         await _ask_all(load)

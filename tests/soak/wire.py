@@ -17,7 +17,7 @@ class SoakRequest:
     Attributes:
         method: its method.
         target: path and query.
-        headers: its headers but those that tell of the body's length.
+        headers: its headers but those of the body's length.
         body: its body.
         chunk: bytes of a chunk, where the body goes in chunks; 0 where it goes whole.
     """
@@ -109,7 +109,7 @@ class SoakConnection:
         return SoakReply(int(first.split()[1]), headers, body)
 
     async def receive_some(self) -> bool:
-        """Read the beginning of a response; tells whether there was one."""
+        """Read the beginning of a response; returns whether there was one."""
         return bool(await self._reader.read(64))
 
     def abort(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from engine import Array
 
-_TIMES, _LEAST, _MOST = 10.0, 1e-5, 1e-3
+_TIMES, _LEAST, _MAX = 10.0, 1e-5, 1e-3
 _UNKNOWN = 1e-4
 """Limit for networks that do not compute in float64."""
 
@@ -45,4 +45,4 @@ def limit(module: Any, arrays: Sequence[Array]) -> float:
         exact = run(copy.deepcopy(module).double(), wider)
     except RuntimeError:  # it makes float32 of its own
         return _UNKNOWN
-    return min(_MOST, max(_LEAST, _TIMES * difference(run(module, arrays), exact)))
+    return min(_MAX, max(_LEAST, _TIMES * difference(run(module, arrays), exact)))

@@ -60,7 +60,7 @@ def test_an_export_that_fails_says_why() -> None:
     assert len(exports(replace(BERT, fixed=Export("x" * 500)))) < 140
 
 
-def test_a_row_whose_process_ended_tells_it_at_the_step_that_it_had_come_to() -> None:
+def test_a_row_whose_process_ended_shows_it_at_the_step_that_it_had_come_to() -> None:
     begun = Row("vgg11", "timm", "abc")
     assert begun.failed("killed").fixed == Export("killed")
     exported = replace(begun, fixed=GOOD)

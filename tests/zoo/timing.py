@@ -1,4 +1,4 @@
-"""Times this engine beside onnxruntime and OpenVINO: one thread, float32, in turns in one process."""
+"""Times this engine beside onnxruntime and OpenVINO: one thread, float32, alternately in one process."""
 
 import importlib.util
 import warnings
@@ -23,7 +23,7 @@ Call = Callable[[], list[Array]]
 
 
 def time_runtimes(graph: RuntimeGraph, module: Any, arrays: Sequence[Array], folder: Path) -> dict[str, Any]:
-    """Return the fields of a row that tell how long a run takes, by runtime."""
+    """Return the fields of a row that show how long a run takes, by runtime."""
     wanted = run(module, arrays)
     calls: dict[str, Call] = {OURS: lambda: graph.forward(list(arrays))}
     notes: list[str] = []
@@ -40,7 +40,7 @@ def time_runtimes(graph: RuntimeGraph, module: Any, arrays: Sequence[Array], fol
         except Exception as error:
             notes.append(one_line(f"{name}: {type(error).__name__}: {error}"))
     samplers = {name: _sampler(call) for name, call in calls.items()}
-    times = interleave(samplers, ROUNDS, {}, pause=0.0, most_seconds=_SECONDS)
+    times = interleave(samplers, ROUNDS, {}, pause=0.0, max_seconds=_SECONDS)
     return {
         "times": {name: median(samples) for name, samples in times.items()},
         "differences": differences,

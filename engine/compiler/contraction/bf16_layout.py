@@ -20,7 +20,7 @@ from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import bfloat16_bits
 
-MOST_WORDS = 16
+MAX_WORDS = 16
 """Maximum words of a step: those of a row of a matrix register."""
 
 
@@ -44,7 +44,7 @@ class Runs:
 def choose_runs(shape: ConvShape) -> Runs:
     """Return the way to cut a row of a window that takes the fewest steps, the one with short pixels of several."""
     words, columns = -(-shape.channels // 2), shape.kernel[1]
-    steps = -(-words // MOST_WORDS)
+    steps = -(-words // MAX_WORDS)
     step_words = -(-words // steps)
     ways = [Runs(steps * step_words, columns, steps, step_words)]
     if shape.dilation[1] == 1 and columns > 1:
@@ -55,7 +55,7 @@ def choose_runs(shape: ConvShape) -> Runs:
 def _joined(columns: int, pixel_words: int) -> Runs:
     """Return the one run of a row of a window whose pixels take so many words."""
     words = columns * pixel_words
-    steps = next(n for n in range(-(-words // MOST_WORDS), words + 1) if words % n == 0)
+    steps = next(n for n in range(-(-words // MAX_WORDS), words + 1) if words % n == 0)
     return Runs(pixel_words, 1, steps, words // steps)
 
 

@@ -12,7 +12,7 @@ from engine.compiler.contraction.bf16_product import (
     Bf16Product,
     TileProduct,
     VectorProduct,
-    most_rows,
+    max_rows,
 )
 from engine.compiler.contraction.epilogue import Epilogue, Place, finish
 from engine.compiler.contraction.shapes import ConvShape
@@ -88,7 +88,7 @@ class Bf16Loops:
         """The multiplication unit: tiles or vectors."""
         staged = self.staged
         if self.has_tiles:
-            return TileProduct(staged, most_rows(staged.pixels), *self.group)
+            return TileProduct(staged, max_rows(staged.pixels), *self.group)
         return VectorProduct(staged, *self.group, self.lanes)
 
     @property

@@ -264,6 +264,6 @@ def _prefetch(e: Emitter, address: IRValue, lines: int) -> IRValue:
     return e.address(address, lines * LINE)
 
 
-def most_rows(pixels: int) -> int:
+def max_rows(pixels: int) -> int:
     """Return how many pixels tiles have so that few of the last one are dropped."""
     return -(-pixels // -(-pixels // ROWS))

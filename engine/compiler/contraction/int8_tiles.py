@@ -10,7 +10,7 @@ from math import prod
 
 from engine.compiler.contraction.arithmetic import FilterPacking, Int8
 from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.contraction.bf16_product import Bf16Operands, TileProduct, most_rows
+from engine.compiler.contraction.bf16_product import Bf16Operands, TileProduct, max_rows
 from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Place
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.tile import LINE
@@ -96,7 +96,7 @@ class Int8TileConvolution:
     @property
     def product(self) -> Int8TileProduct:
         """The multiplication unit: tiles or vectors."""
-        return Int8TileProduct(self.staged, most_rows(self.staged.pixels), *self.group)
+        return Int8TileProduct(self.staged, max_rows(self.staged.pixels), *self.group)
 
     @property
     def packing(self) -> FilterPacking:

@@ -28,7 +28,7 @@ from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 20
 """Minimum multiplications of a chunk, about 15 microseconds: chunks of one panel each make a copy of it."""
-_MOST_CHUNKS = 8
+_MAX_CHUNKS = 8
 """Chunks up to which the products of a batch are split."""
 _WIDE = 4
 """Vectors of a panel, unless there are too few rows to keep the multipliers busy."""
@@ -128,7 +128,7 @@ class MatrixProductKernel:
             tile = choose_tile(target, rows, vectors if rows < _WIDE else min(vectors, _WIDE))
         readable = b_strides[3] == 1 and shape.columns % target.lanes == 0
         far = b_strides[2] > _FAR_ROWS * tile.vectors * target.lanes
-        wanted = min(_MOST_CHUNKS, shape.products * rows * shape.depth * shape.columns // _CHUNK)
+        wanted = min(_MAX_CHUNKS, shape.products * rows * shape.depth * shape.columns // _CHUNK)
         all_panels, all_tiles = -(-vectors // tile.vectors), -(-rows // tile.pixels)
         parts = max(1, wanted // shape.products)
         panel_parts = 1 if is_dynamic else min(all_panels, parts)

@@ -11,7 +11,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import BF16, I16, I32, IRValue
 from engine.kernels.bfloat16 import LARGEST
 
-_MAGNITUDE, _INFINITE, _MOST_BITS = 0x7FFFFFFF, 0x7F800000, 0x7F7F
+_MAGNITUDE, _INFINITE, _MAX_BITS = 0x7FFFFFFF, 0x7F800000, 0x7F7F
 _LESSER_MAGNITUDE = 0b0010
 """Of VRANGEPS: the one with the lesser magnitude, with the sign of the first."""
 _KEEP, _QUIET, _MINUS_INFINITY, _INFINITY = 0, 2, 4, 5
@@ -106,7 +106,7 @@ def _upper_half(e: Emitter, vector: IRValue) -> IRValue:
     magnitude = b.and_(bits, _splat(kind, _MAGNITUDE))
     odd = b.and_(high, _splat(kind, 1))
     near = b.lshr(b.add(b.add(magnitude, _splat(kind, 0x7FFF)), odd), sixteen)
-    most = _splat(kind, _MOST_BITS)
+    most = _splat(kind, _MAX_BITS)
     near = b.or_(sign, b.select(b.icmp_unsigned("<", near, most), near, most))
     is_finite = b.icmp_unsigned("<", magnitude, _splat(kind, _INFINITE))
     is_nan = b.icmp_unsigned(">", magnitude, _splat(kind, _INFINITE))

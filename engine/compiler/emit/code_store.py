@@ -25,11 +25,11 @@ from engine.pnnx.mapped_pages import map_file
 
 VARIABLE = "KUIPER_CACHE"
 """Environment variable that names the folder."""
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 """Maximum bytes of cached code; beyond it, the oldest files are deleted."""
 
 _KEPT_PART = 0.75
-"""Part of `MOST_BYTES` that is left after files were deleted."""
+"""Part of `MAX_BYTES` that is left after files were deleted."""
 _MEASURED_PART = 1 / 16
 """Written share of the maximum after which the folder is measured again, as other processes write to it too."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -64,13 +64,13 @@ class CodeStore:
 
     Args:
         folder: the cache folder; None for no cache.
-        most_bytes: maximum bytes of the cache.
+        max_bytes: maximum bytes of the cache.
     """
 
-    def __init__(self, folder: Path | None, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, folder: Path | None, max_bytes: int = MAX_BYTES) -> None:
         # without file owners, the code could be anyone's
         self._folder = folder if hasattr(os, "geteuid") else None
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._bytes: int | None = None
         self._written = 0
         self._is_writable = True
@@ -161,12 +161,12 @@ class CodeStore:
         Files are measured at first, and again once this process has written a share of the maximum.
         """
         self._written += written
-        known = None if self._written > self._most_bytes * _MEASURED_PART else self._bytes
-        if known is not None and known + self._written <= self._most_bytes:
+        known = None if self._written > self._max_bytes * _MEASURED_PART else self._bytes
+        if known is not None and known + self._written <= self._max_bytes:
             return
         files = sorted((status.st_mtime_ns, status.st_size, path) for path, status in _files(folder))
         total = sum(size for _, size, _ in files)
-        kept = self._most_bytes if total <= self._most_bytes else self._most_bytes * _KEPT_PART
+        kept = self._max_bytes if total <= self._max_bytes else self._max_bytes * _KEPT_PART
         for _, size, path in files:
             if total <= kept:
                 break

@@ -6,28 +6,28 @@ from llvmlite import ir
 
 from engine.compiler.emit.types import F32, I1, I32, I64, IRValue
 
-_MOST = 4096
+_MAX = 4096
 
 
-@lru_cache(_MOST)
+@lru_cache(_MAX)
 def index(value: int) -> IRValue:
     """Return an i64."""
     return ir.Constant(I64, value)
 
 
-@lru_cache(_MOST)
+@lru_cache(_MAX)
 def integer(value: int) -> IRValue:
     """Return an i32."""
     return ir.Constant(I32, value)
 
 
-@lru_cache(_MOST)
+@lru_cache(_MAX)
 def integers(values: tuple[int, ...]) -> IRValue:
     """Return a vector of i32."""
     return ir.Constant(ir.VectorType(I32, len(values)), list(map(integer, values)))
 
 
-@lru_cache(_MOST)
+@lru_cache(_MAX)
 def mask(lanes: int, count: int) -> IRValue:
     """Return a vector of i1, of which the first `count` are set."""
     return ir.Constant(
@@ -35,7 +35,7 @@ def mask(lanes: int, count: int) -> IRValue:
     )
 
 
-@lru_cache(_MOST)
+@lru_cache(_MAX)
 def undefined(kind: IRValue) -> IRValue:
     """Return any value of a type."""
     return ir.Constant(kind, ir.Undefined)
@@ -54,11 +54,11 @@ def splat(value: float, lanes: int) -> IRValue:
 # 0 and -0 are equal, and NaN is not equal to itself: numbers are compared by their digits
 
 
-@lru_cache(_MOST)
+@lru_cache(_MAX)
 def _number(digits: str) -> IRValue:
     return ir.Constant(F32, float.fromhex(digits))
 
 
-@lru_cache(_MOST)
+@lru_cache(_MAX)
 def _splat(digits: str, lanes: int) -> IRValue:
     return ir.Constant(ir.VectorType(F32, lanes), [_number(digits)] * lanes)

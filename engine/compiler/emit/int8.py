@@ -17,7 +17,7 @@ WORD_CHANNELS = 4
 """Channels of a word."""
 ZERO = 128
 """The zero point of per-row scales."""
-MOST_TAPS = 2**24 // (LARGEST * LARGEST_MAGNITUDE)
+MAX_TAPS = 2**24 // (LARGEST * LARGEST_MAGNITUDE)
 """Products of integers whose sum is exact in float32."""
 _I16 = ir.IntType(16)
 _ROUNDING = 12582912.0

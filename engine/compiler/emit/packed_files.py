@@ -25,7 +25,7 @@ from engine.pnnx.mapped_pages import sha256_of
 
 WEIGHTS = ".weights"
 """Suffix of the cached files."""
-MOST_BYTES = 3 << 30
+MAX_BYTES = 3 << 30
 """Maximum bytes of cached packed weights."""
 LEAST_BYTES = 1 << 16
 """Minimum bytes of cached weights: fewer are packed faster than a file is read."""
@@ -91,7 +91,7 @@ class PackedFiles:
 def packed_files() -> PackedFiles:
     """Return the packed weights of this process, in the folder that its environment names at first."""
     folder = code_folder()
-    return PackedFiles(CodeStore(None if folder is None else folder / "weights", MOST_BYTES))
+    return PackedFiles(CodeStore(None if folder is None else folder / "weights", MAX_BYTES))
 
 
 def _seal(header: object) -> bytes:

@@ -202,7 +202,7 @@ class Routine:
         self._builder.call(kernel, [table, self.word(chunk), self.word(thread)])
 
     def relax(self) -> None:
-        """Emit a pause in a spin loop, which saves power and frees the sibling hyperthread."""
+        """Emit a pause in a spin loop, which saves power and frees the other hyperthread."""
         if platform.machine().lower() not in ("arm64", "aarch64"):
             pause = self._declared("llvm.x86.sse2.pause", ir.FunctionType(ir.VoidType(), []))
             self._builder.call(pause, [])

@@ -10,7 +10,7 @@ from llvmlite import ir
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import I8, POINTER, TileShape
 
-MOST_TILES = 8
+MAX_TILES = 8
 """Tiles that there are."""
 ROWS = 16
 """Maximum rows of a tile."""

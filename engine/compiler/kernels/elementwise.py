@@ -145,7 +145,7 @@ def elementwise(
     arrays = [tuple(strides[axis] for axis in axes) for strides in (*operands, out)]
     sizes, arrays = _merged([shape[axis] for axis in axes], arrays)
     *inputs, output = arrays
-    return Elementwise(sizes, tuple(inputs), output, expression, _turning_axis(sizes, inputs, output))
+    return Elementwise(sizes, tuple(inputs), output, expression, _transposed_axis(sizes, inputs, output))
 
 
 def copy(shape: Sequence[int], source: Sequence[int], out: Sequence[int]) -> Elementwise:
@@ -169,7 +169,7 @@ def _merged(shape: Sequence[int], arrays: Sequence[Strides]) -> tuple[tuple[int,
     return tuple(sizes), [tuple(strides) for strides in kept]
 
 
-def _turning_axis(shape: Sequence[int], operands: Sequence[Strides], out: Strides) -> int | None:
+def _transposed_axis(shape: Sequence[int], operands: Sequence[Strides], out: Strides) -> int | None:
     """Return the axis that squares for a transposition span besides the last."""
     apart = [strides for strides in operands if strides[-1] not in (0, 1)]
     if not apart or out[-1] != 1:

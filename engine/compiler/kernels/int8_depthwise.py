@@ -1,7 +1,7 @@
 """Depthwise convolution of 8-bit integers, four channels to an element.
 
 Arguments as of `Depthwise`. Integers are multiplied and summed as float32, which is exact: a sum of at most
-`MOST_TAPS` products stays below 2**24. "Bias" holds two numbers for each channel: the scale of its sum, and the bias
+`MAX_TAPS` products stays below 2**24. "Bias" holds two numbers for each channel: the scale of its sum, and the bias
 itself.
 """
 

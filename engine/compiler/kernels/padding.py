@@ -125,7 +125,7 @@ class PadKernel:
         _, channel_step, _, step = self.x_strides
         source, target = Cursor(x, step, channel_step), Cursor(out, self.out_strides[2], 1)
         if channel_step != 1 and step == 1:
-            self._turn(e, source, target, pixels)
+            self._transpose(e, source, target, pixels)
             return
         lines, length = pixels, self.shape[1]
         if channel_step == 1 and step == self.out_strides[2]:
@@ -137,7 +137,7 @@ class PadKernel:
             else:
                 emit_scalar_line(e, lambda values: values[0], [line], to, 0, length)
 
-    def _turn(self, e: Emitter, source: Cursor, target: Cursor, pixels: int) -> None:
+    def _transpose(self, e: Emitter, source: Cursor, target: Cursor, pixels: int) -> None:
         """Copy pixels whose channels lie apart, by squares of pixels x channels."""
 
         def emit_at(pixel: IRIndex, count: int, channel: IRIndex, length: int) -> None:

@@ -28,7 +28,7 @@ from engine.dtypes import Array
 
 _CHUNK = 1 << 19
 """Minimum multiplications of a chunk: about 10 microseconds."""
-_MOST_CHUNKS = 32
+_MAX_CHUNKS = 32
 _NEAR_CACHE = 1 << 17
 """Weights of a group from which on a chunk keeps to few blocks, so that all its rows find them in the cache."""
 
@@ -98,7 +98,7 @@ class TransposedConvolutionKernel:
         taps = math.prod(-(-axis.kernel // axis.tap_step) for axis in shape.axes)
         all_rows, all_blocks = shape.images * shape.size[0], shape.groups * -(-vectors // tile.vectors)
         work = all_rows * shape.size[1] * taps * shape.channels * shape.out_channels
-        wanted = min(_MOST_CHUNKS, max(1, work // _CHUNK))
+        wanted = min(_MAX_CHUNKS, max(1, work // _CHUNK))
         many_weights = shape.taps * shape.channels * shape.filters > _NEAR_CACHE
         block_parts = min(all_blocks, wanted if many_weights else -(-wanted // all_rows))
         row_parts = min(all_rows, -(-wanted // block_parts))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
-from engine.compiler.emit.int8 import MOST_TAPS, WORD_CHANNELS, words
+from engine.compiler.emit.int8 import MAX_TAPS, WORD_CHANNELS, words
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.graph import (
     Concatenation,
@@ -69,7 +69,7 @@ def int8_contraction(add: Add, node: Node, int8: Int8Layer) -> Node | None:
         groups=node.groups,
     )
     taps = prod(integers.shape[2:])
-    if taps > MOST_TAPS if made.is_depthwise else made.groups > 1 and integers.shape[1] % WORD_CHANNELS:
+    if taps > MAX_TAPS if made.is_depthwise else made.groups > 1 and integers.shape[1] % WORD_CHANNELS:
         return None
     made.inputs.append(integers_of(add, node, x, scale))
     return _with_relu(made, int8)

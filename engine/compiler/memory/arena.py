@@ -13,7 +13,7 @@ import numpy as np
 from engine.compiler.memory.alignment import ALIGNMENT, address_of, aligned_empty
 from engine.dtypes import Array
 
-_MOST_USERS = 64
+_MAX_USERS = 64
 """Programs that a block remembers something for."""
 _LEAST_PART = 4
 """A block is too large for runs that need less than this part of it."""
@@ -53,7 +53,7 @@ class Block:
 
     def note(self, user: int, what: object) -> None:
         """Cache a user's data about the block, while there are few users."""
-        if len(self.users) >= _MOST_USERS:
+        if len(self.users) >= _MAX_USERS:
             self.users.clear()
         self.users[user] = what
 

@@ -28,13 +28,13 @@ CHECKED = (2, 3, 2, 3), (2, 13, 40, 71)
 """Batches and lengths at which a dynamic-shape program is verified before its first use."""
 MAX_DYNAMIC = 8
 """Maximum dynamic-shape programs of a graph, one per family of inputs."""
-_MOST_NOTED = 64
+_MAX_NOTED = 64
 """Maximum families without a program whose inputs are counted (LRU)."""
-_MOST_PROGRAMS = 128
-_MOST_BYTES = 32 << 20
+_MAX_PROGRAMS = 128
+_MAX_BYTES = 32 << 20
 _CALL_BYTES = 3 << 10
 """Measured bytes of a call in a program for one size: objects of program and plan; the code is shared."""
-_MOST_CHECKS = 8
+_MAX_CHECKS = 8
 """Sizes of the first runs at which a dynamic-shape program is verified again, in the background."""
 
 Maker = Callable[[Iterable[Plan]], DynamicProgram]
@@ -64,8 +64,8 @@ class DynamicPrograms:
         self._lock = threading.Lock()
         self._programs: dict[InputSpecs, DynamicProgram | None] = {}
         self._created_at: dict[InputSpecs, int] = {}
-        self._noted: Lru[InputSpecs, set[InputSpecs]] = Lru(_MOST_NOTED)
-        self._by_size = ProgramCache(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
+        self._noted: Lru[InputSpecs, set[InputSpecs]] = Lru(_MAX_NOTED)
+        self._by_size = ProgramCache(_MAX_PROGRAMS, _MAX_BYTES, _CALL_BYTES)
         self._unchecked: dict[InputSpecs, Program] = {}
         self._checks_left: dict[InputSpecs, int] = {}
 
@@ -172,7 +172,7 @@ class DynamicPrograms:
             _logger.info("no dynamic-shape program for %s, each size needs its own: %s", family, error)
             return
         with self._lock:
-            self._checks_left[family] = _MOST_CHECKS
+            self._checks_left[family] = _MAX_CHECKS
             self._programs[family] = made
 
     def _has_place(self) -> bool:
@@ -220,7 +220,7 @@ class DynamicPrograms:
             return
         with self._lock:
             self._programs[family] = None
-            self._by_size = ProgramCache(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
+            self._by_size = ProgramCache(_MAX_PROGRAMS, _MAX_BYTES, _CALL_BYTES)
             self._unchecked.clear()
 
 

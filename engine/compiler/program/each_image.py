@@ -33,13 +33,13 @@ BY_IMAGE = (
     *(Quantize, Requantize, Dequantize, Int8Convolution, Int8Pool),
 )
 """Nodes whose kernels have no runtime dimensions, and whose images are independent of one another."""
-MOST_IMAGES = 64
+MAX_IMAGES = 64
 """Images of a batch at most: a call of a kernel takes some microseconds, and its objects 3 KiB."""
 
 
 def runs_by_image(node: Node) -> bool:
     """Whether `calls_by_image` gives the calls of a node in a dynamic-shape program."""
-    return isinstance(node, BY_IMAGE) and 1 < node.output.shape[0] <= MOST_IMAGES
+    return isinstance(node, BY_IMAGE) and 1 < node.output.shape[0] <= MAX_IMAGES
 
 
 def calls_by_image(selector: Selector, node: Node) -> list[KernelCall]:

@@ -131,7 +131,7 @@ class NativeRun:
         if self._stop is None or isinstance(self._stop, StopSignal):
             done = self._run_segment(segment, arena, timestamps, self._stop)
             if done < len(segment):
-                self._give_up(instruction.owners[done], None if self._stop is None else self._stop())
+                self._raise_stopped(instruction.owners[done], None if self._stop is None else self._stop())
         else:
             self._run_asking(instruction, arena, timestamps, self._stop)
         if timestamps is not None:
@@ -145,7 +145,7 @@ class NativeRun:
             zip(instruction.segment.steps, instruction.owners, strict=True)
         ):
             if (reason := stop()) is not None:
-                self._give_up(owner, reason)
+                self._raise_stopped(owner, reason)
             self._run_segment(
                 Segment([step]), arena, None if timestamps is None else timestamps[place : place + 2], None
             )
@@ -163,7 +163,7 @@ class NativeRun:
         place = instruction.step
         step = self._program.plan.steps[place]
         if self._stop is not None and (reason := self._stop()) is not None:
-            self._give_up(place, reason)
+            self._raise_stopped(place, reason)
         started = perf_counter_ns()
         results: Sequence[Value]
         if instruction.collects:
@@ -228,7 +228,7 @@ class NativeRun:
             first, took = self.timestamps.get(owner, (began, 0))
             self.timestamps[owner] = (first, took + ended - began)
 
-    def _give_up(self, place: int, reason: str | None) -> None:
+    def _raise_stopped(self, place: int, reason: str | None) -> None:
         operator = self._program.plan.steps[place].operator
         raise stopped_before(operator.type, operator.name, reason)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from engine.compiler.program.lru import Lru
 from engine.run.plan import InputSpecs
 
-MOST_SHAPES = 256
+MAX_SHAPES = 256
 """Maximum counted shapes (LRU): a client may send any number of them."""
 LEAST_RUNS = 2
 """Minimum runs before a shape is compiled: most shapes occur only once."""
@@ -28,7 +28,7 @@ class Hotness:
     """
 
     def __init__(self) -> None:
-        self._shapes: Lru[InputSpecs, _Shape] = Lru(MOST_SHAPES)
+        self._shapes: Lru[InputSpecs, _Shape] = Lru(MAX_SHAPES)
         self._lock = threading.Lock()
 
     def note(self, inputs: InputSpecs, seconds: float, cost: float) -> bool:

@@ -10,8 +10,8 @@ from engine.compiler.program.program import Program
 InputKey = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 """Shape and dtype of each input. Every run looks its program up by them, and tuples are hashed faster than specs."""
 
-MOST_PROGRAMS = 64
-MOST_BYTES = 32 << 20
+MAX_PROGRAMS = 64
+MAX_BYTES = 32 << 20
 """Maximum bytes of such programs of a graph, without the memory of runs, which all programs share."""
 CALL_BYTES = 40 << 10
 """Measured bytes of a kernel call without weights: machine code, the objects of plan and trace."""
@@ -27,15 +27,15 @@ class ProgramCache:
 
     Args:
         most: maximum programs.
-        most_bytes: maximum bytes of all programs.
+        max_bytes: maximum bytes of all programs.
         call_bytes: bytes of a kernel call.
     """
 
     def __init__(
-        self, most: int = MOST_PROGRAMS, most_bytes: int = MOST_BYTES, call_bytes: int = CALL_BYTES
+        self, most: int = MAX_PROGRAMS, max_bytes: int = MAX_BYTES, call_bytes: int = CALL_BYTES
     ) -> None:
         self._most = most
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._call_bytes = call_bytes
         self._programs: OrderedDict[InputKey, tuple[Program | None, int, int]] = OrderedDict()
         self._bytes = 0
@@ -47,7 +47,7 @@ class ProgramCache:
     @property
     def has_place(self) -> bool:
         """Whether there is room for one more program."""
-        if len(self._programs) < self._most and self._bytes < self._most_bytes:
+        if len(self._programs) < self._most and self._bytes < self._max_bytes:
             return True
         _, _, last_use = next(iter(self._programs.values()))
         return self.is_stale(last_use)
@@ -82,9 +82,7 @@ class ProgramCache:
         size = 0 if program is None else own_bytes(program, self._call_bytes)
         self._programs[key] = (program, size, self._clock)
         self._bytes += size
-        while len(self._programs) > 1 and (
-            len(self._programs) > self._most or self._bytes > self._most_bytes
-        ):
+        while len(self._programs) > 1 and (len(self._programs) > self._most or self._bytes > self._max_bytes):
             _, (_, freed, _) = self._programs.popitem(last=False)
             self._bytes -= freed
 

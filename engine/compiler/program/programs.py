@@ -40,7 +40,7 @@ NewClock = Callable[[], BuildClock]
 
 FIRST_COST = 0.5
 """Expected compile time in seconds before the first program."""
-_MOST_WITHOUT_GAIN = 512
+_MAX_WITHOUT_GAIN = 512
 """Maximum cached inputs whose program for BF16 would be in float32 (LRU)."""
 _NEWEST_PART = 0.3
 """Weight of the latest program in the moving average of compile times."""
@@ -106,7 +106,7 @@ class Programs:
         self._blocks = BlockPool()
         self._packed = PackedStore(packed_files())
         self._dynamic = DynamicPrograms(axes, self._make_dynamic, self._checker, self._blocks)
-        self._without_bf16_gain: Lru[InputKey, None] = Lru(_MOST_WITHOUT_GAIN)
+        self._without_bf16_gain: Lru[InputKey, None] = Lru(_MAX_WITHOUT_GAIN)
         self.precisions: Mapping[str, Precision] = {}
 
     @property
@@ -228,7 +228,7 @@ class Programs:
     def prepare_dynamic(self, inputs: InputSpecs, planner: Planner) -> None:
         """Build the first dynamic-shape program of the graph, that of batches of pictures in the background.
 
-        One that is a fallback for the sake of precision is built on demand.
+        One that is a fallback for the sake of precision is built when it is needed.
         """
         family = self._dynamic.main_family(inputs)
         if family is None or not self._dynamic.is_empty:

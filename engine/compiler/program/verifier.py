@@ -89,7 +89,7 @@ def verify(
                 ),
             )
         is_second, verdict = verdict.is_checked, Verdict(True, comparison.refusal)
-        if is_second or comparison.refusal is not None or comparison.is_telling:
+        if is_second or comparison.refusal is not None or comparison.is_conclusive:
             break
     return verdict
 
@@ -107,12 +107,12 @@ class _Comparison:
 
     Attributes:
         refusal: the first operator that differs; None where none does.
-        is_telling: whether enough of every result was finite, and so compared.
+        is_conclusive: whether enough of every result was finite, and so compared.
     """
 
     def __init__(self, program: Program, inputs: tuple[TensorSpec, ...]) -> None:
         self.refusal: Refusal | None = None
-        self.is_telling = True
+        self.is_conclusive = True
         self._program = program
         self._inputs = inputs
         self._names = program.plan.slots
@@ -192,7 +192,7 @@ class _Comparison:
             self._refuse(place, step, None, reason)
             return
         if wanted.size and np.isfinite(wanted).mean() < _LEAST_FINITE:
-            self.is_telling = False
+            self.is_conclusive = False
         step_size = 0.0
         if (grid := _scale_of(step, slot)) is not None:
             # both are rounded to the same steps: what lies near the middle of two may go either way

@@ -16,7 +16,7 @@ from engine.precision import Precision
 
 _CPU = Path("/sys/devices/system/cpu/cpu0")
 _CPU_INFO = Path("/proc/cpuinfo")
-_COMMON_CACHE, _LEAST_CACHE, _MOST_CACHE = 1 << 20, 1 << 18, 1 << 21
+_COMMON_CACHE, _LEAST_CACHE, _MAX_CACHE = 1 << 20, 1 << 18, 1 << 21
 """Bytes of a core's own cache where the system does not give them, and between which bounds it is believed."""
 _COMMON_CLOCK = 2.6
 _PORTS = 2
@@ -117,7 +117,7 @@ def _own_cache() -> int:
     for folder in _CPU.glob("cache/index*"):
         size = re.fullmatch(r"(\d+)K", _read(folder / "size"))
         if _read(folder / "level") == "2" and size is not None:
-            return min(max(int(size[1]) << 10, _LEAST_CACHE), _MOST_CACHE)
+            return min(max(int(size[1]) << 10, _LEAST_CACHE), _MAX_CACHE)
     return _COMMON_CACHE
 
 

@@ -58,7 +58,7 @@ def average_precision(
 
 
 def _hits(boxes: np.ndarray, truth: np.ndarray, threshold: float) -> np.ndarray:
-    """Tell of boxes, best score first, which one is the first to find a box of the truth that is free."""
+    """Return of boxes, best score first, whether each is the first to match a free box of the truth."""
     ious = iou(boxes, truth)
     taken = np.zeros(len(truth), bool)
     hits = np.zeros(len(boxes), bool)

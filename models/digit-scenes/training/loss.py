@@ -15,7 +15,7 @@ from torch.nn import functional
 
 BOX_GAIN, OBJECT_GAIN, CLASS_GAIN = 0.15, 0.4, 1.0
 STAGE_WEIGHTS = (4.0, 1.0, 0.4)  # of objectness: the coarser the stage, the fewer its cells
-MOST_RATIO = 4.0
+MAX_RATIO = 4.0
 
 
 def detection_loss(
@@ -67,7 +67,7 @@ def assign(
     """
     boxes = targets[:, 2:] / stride
     ratio = boxes[:, None, 2:] / anchors[None]
-    box, anchor = (torch.maximum(ratio, 1 / ratio).amax(2) < MOST_RATIO).nonzero(as_tuple=True)
+    box, anchor = (torch.maximum(ratio, 1 / ratio).amax(2) < MAX_RATIO).nonzero(as_tuple=True)
     centre = boxes[box, :2]
     inside = centre - centre.floor()
     side = torch.where(inside < 0.5, -1.0, 1.0)

@@ -12,8 +12,8 @@ from PIL import Image, ImageFilter
 from .clutter import add_clutter, add_lines, draw_colour, draw_ground, light
 
 HEIGHTS = (0.055, 0.5)  # of a digit, in parts of the picture's longer side
-MOST_DIGITS = 16
-MOST_PRACTICE_DIGITS = 28  # of a scene to train on: the more, the more there is to learn from one pass
+MAX_DIGITS = 16
+MAX_PRACTICE_DIGITS = 28  # of a scene to train on: the more, the more there is to learn from one pass
 CONTRAST = 60  # least difference of brightness between ink and ground, of 255
 UNEVEN = 35  # deviation of the ground's brightness from where on no ink would show everywhere
 BRIGHTNESS = np.array((0.299, 0.587, 0.114), np.float32)
@@ -52,7 +52,7 @@ class SceneMaker:
         self.scans = scans
         self.digits = digits
         self.glyphs = glyphs
-        self.most = MOST_PRACTICE_DIGITS if glyphs else MOST_DIGITS
+        self.most = MAX_PRACTICE_DIGITS if glyphs else MAX_DIGITS
 
     def __call__(
         self, width: int, height: int, rng: np.random.Generator, heights: tuple[float, float] = HEIGHTS

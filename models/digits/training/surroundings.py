@@ -1,4 +1,4 @@
-"""What lies about the ink of a training image: frames, vignettes, shadows, ruled paper and stains, each anew."""
+"""What lies about the ink of a training image: frames, vignettes, shadows, ruled paper and stains, each again."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ async function retry() {
 }
 
 /**
- * Open the demonstration, or the first model that answers, where the address names none; say so where it names one that is not there.
+ * Open the demonstration, or the first model that is served, where the address names none; say so where it names one that is not there.
  * @param {HTMLElement} main
  * @param {string|null} wanted
  * @param {string} page

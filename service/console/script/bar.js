@@ -55,14 +55,14 @@ export function themeSwitch() {
     const text = chosen === "auto" ? "Theme: as the system" : `Theme: ${chosen}`;
     button.setAttribute("aria-label", text);
     button.title = text;
-    tell();
+    announce();
   }
   /** Draw canvases again. */
-  function tell() {
+  function announce() {
     dispatchEvent(new Event("themechange"));
   }
-  matchMedia(SYSTEM).addEventListener("change", tell);
-  dark.addEventListener("load", tell);
+  matchMedia(SYSTEM).addEventListener("change", announce);
+  dark.addEventListener("load", announce);
   apply();
   return button;
 }

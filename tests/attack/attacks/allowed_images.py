@@ -22,7 +22,7 @@ def _request(kind: str, side: int) -> bytes:
 
 
 def run(target: Target, count: int) -> None:
-    """Send `count` images on each of four connections, PNG and WebP by turns."""
+    """Send `count` images on each of four connections, PNG and WebP alternately."""
     kinds = _KINDS if count > 1 else (("PNG", 500),)
     requests = [_request(kind, side) for kind, side in kinds]
     senders = [

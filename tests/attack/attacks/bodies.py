@@ -10,8 +10,8 @@ from tests.attack.attack import Attack, Target
 from tests.attack.attacks.requests import ask_in_turn, post
 
 PATH = "/infer?model=digits&trace=off"
-MOST_BYTES = 60_000_000
-MOST_JSON = 16_000_000
+MAX_BYTES = 60_000_000
+MAX_JSON = 16_000_000
 """The same of JSON."""
 SHORT_BYTES = 1_000_000
 """Bytes of each body where an attack has few of them."""
@@ -33,17 +33,17 @@ def read(target: Target, count: int) -> None:
     """Send `count` bodies, each of another kind."""
     rounds = (
         _requests(size) for size in repeat(_size(count))
-    )  # made anew each time: together they are large
+    )  # made again each time: together they are large
     ask_in_turn(target, islice((request for one in rounds for request in one), count))
 
 
 def _size(count: int) -> int:
-    return MOST_BYTES if count > _FEW else SHORT_BYTES
+    return MAX_BYTES if count > _FEW else SHORT_BYTES
 
 
 def _requests(size: int) -> Iterator[bytes]:
     """Yield JSON, with and without an array of numbers before the rest, a form with JSON in it, and a packed array."""
-    json_size = min(size, MOST_JSON)
+    json_size = min(size, MAX_JSON)
     for filling in _FILLINGS:
         yield post(PATH, b'{"inputs":[{"data":[' + filling * (json_size // len(filling)) + b"0]}]}", _JSON)
     numbers = b'{"inputs":[{"data":[%b0]},' % (b"1," * 5000)

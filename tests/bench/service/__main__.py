@@ -33,14 +33,14 @@ CONNECTIONS = (1, 4, 16)
 SETTLE_SECONDS = 6
 """Seconds of load before the first figure: whatever a server prepares when it is first asked is prepared then."""
 PACKAGES = ("fastapi", "uvicorn", "numpy", "llvmlite")
-"""Packages of this server whose versions are told."""
+"""Packages of this server whose versions are printed."""
 OTHERS = {
     "LitServe": ("litserve", "litserve"),
     "MLServer": ("mlserver", "mlserver"),
     "FastAPI": ("fastapi", "fastapi"),
     "nvidia-pytriton": ("triton", "nvidia-pytriton"),
 }
-"""What is compared -> its environment, and the package whose version is told; Triton's server has none of its own."""
+"""What is compared -> its environment, and the package whose version is printed; Triton's server has none."""
 
 
 def main() -> int:
@@ -55,7 +55,7 @@ def main() -> int:
     if arguments.leads:
         leads = measure_leads(models, servers, workers, arguments.seconds, SETTLE_SECONDS)
         print(leads_part(leads) or "none of the servers that are to be led is there")
-        return _tell(too_small(leads))
+        return _report(too_small(leads))
     ceiling = _ceiling(models[0], arguments.seconds)
     print(f"a server that does nothing: {ceiling}\n", flush=True)
     starts, loads = _measure(models, servers, workers, arguments.seconds)
@@ -75,10 +75,10 @@ def main() -> int:
     for path in [BUILD, SAVED] if arguments.save else [BUILD]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(to_json(report))
-    return _tell([*shortfalls(report.speedups), *too_slow(report.overheads), *too_small(report.leads)])
+    return _report([*shortfalls(report.speedups), *too_slow(report.overheads), *too_small(report.leads)])
 
 
-def _tell(missed: Sequence[str]) -> int:
+def _report(missed: Sequence[str]) -> int:
     """Print what was missed; returns the exit code."""
     print(*missed, sep="\n")
     return 1 if missed else 0
@@ -91,7 +91,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--environments", type=Path, default=Path(".venv-bench"), help="of the other servers")
     parser.add_argument("--models", nargs="*", default=["digits", "resnet18"])
     parser.add_argument("--servers", nargs="*", help="beginnings of names; all by default")
-    parser.add_argument("--leads", action="store_true", help="only what is measured in turns; writes no file")
+    parser.add_argument(
+        "--leads", action="store_true", help="only what is measured alternately; writes no file"
+    )
     parser.add_argument("--save", action="store_true", help="write docs/bench/ as well")
     return parser.parse_args()
 

@@ -9,7 +9,7 @@ import uvloop
 
 
 class Echo(asyncio.Protocol):
-    """Answers every request with the same few bytes."""
+    """Returns every request with the same few bytes."""
 
     REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n" + bytes(40)
 

@@ -1,4 +1,4 @@
-"""By how much this server leads others, measured in turns, so that a slow moment of the machine hits all of them."""
+"""By how much this server leads others, measured alternately, so that a slow moment of the machine hits all of them."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ class Bar:
         server: beginning of the names of the servers that are led.
         figure: what is compared: the rate, or the median of the milliseconds.
         wanted: how many times as fast this server is to be.
-        leader: this server's name, which tells how many processes it has.
+        leader: this server's name, which shows how many processes it has.
     """
 
     model: str
@@ -127,7 +127,7 @@ def _settle(server: MeasuredServer, candidate: Candidate, model: ServedModel, se
 def _rounds(
     asked: Mapping[str, tuple[str, bytes]], connections: int, seconds: int
 ) -> dict[str, list[Timings]]:
-    """Measure servers in turns, another one first in each round.
+    """Measure servers alternately, another one first in each round.
 
     Args:
         asked: name -> where it listens, and what it is sent.

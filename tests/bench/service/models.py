@@ -99,7 +99,7 @@ def _model(
 
 
 def _digest(module: Any) -> str:
-    """Return what tells a network's weights from others: those of a model in the tree may be trained anew."""
+    """Return what distinguishes a network's weights from others: those of a model in the tree may be trained again."""
     digest = sha256()
     for name, tensor in module.state_dict().items():
         digest.update(name.encode() + tensor.numpy().tobytes())

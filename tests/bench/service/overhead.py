@@ -31,7 +31,7 @@ pnnx.Input  in   0 1 0 #0=(1,3,224,224)f32
 nn.ReLU     relu 1 1 0 1 #0=(1,3,224,224)f32 #1=(1,3,224,224)f32
 pnnx.Output out  1 0 1 #1=(1,3,224,224)f32
 """
-MOST_MS = {"binary": 1.0, "JSON": 15.0}
+MAX_MS = {"binary": 1.0, "JSON": 15.0}
 """Milliseconds that the service may add at the median, to a request that is answered by few numbers."""
 
 
@@ -56,9 +56,9 @@ def measure_overhead(seconds: int) -> list[Overhead]:
 def too_slow(found: Sequence[Overhead]) -> list[str]:
     """Return a sentence for each form of request to which the service adds more than it may."""
     return [
-        f"the service adds {one.added_ms:.2f} ms to a {one.form} request; {MOST_MS[one.form]} are allowed"
+        f"the service adds {one.added_ms:.2f} ms to a {one.form} request; {MAX_MS[one.form]} are allowed"
         for one in found
-        if one.model == "means" and one.added_ms > MOST_MS[one.form]
+        if one.model == "means" and one.added_ms > MAX_MS[one.form]
     ]
 
 

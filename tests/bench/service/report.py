@@ -97,7 +97,7 @@ def leads_part(leads: Sequence[Lead]) -> str:
         for one in leads
     ]
     head = ["model", "at once", "server", "beside", "figure", "the server", "the other", "lead", "target"]
-    return f"Measured in turns, with {FORM} input; medians of the rounds:\n\n{table(head, rows)}"
+    return f"Measured alternately, with {FORM} input; medians of the rounds:\n\n{table(head, rows)}"
 
 
 def starts_table(starts: Sequence[StartResult]) -> str:

@@ -80,7 +80,7 @@ class Overhead:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """This server beside another one, measured in turns with binary input.
+    """This server beside another one, measured alternately with binary input.
 
     Attributes:
         model: what is asked.
@@ -90,7 +90,7 @@ class Lead:
         ours: this server's figure.
         theirs: the other's.
         wanted: the least ratio that is wanted.
-        leader: this server's name, which tells how many processes it has.
+        leader: this server's name, which shows how many processes it has.
     """
 
     model: str
@@ -100,7 +100,7 @@ class Lead:
     ours: float
     theirs: float
     wanted: float
-    leader: str = OURS  # runs that were kept before there was another one do not tell
+    leader: str = OURS  # runs that were kept before there was another one do not show
 
     @property
     def ratio(self) -> float:
@@ -122,7 +122,7 @@ class ServiceReport:
         speedups: over each other server.
         starts: one for each server and model.
         overheads: one for each model and form.
-        leads: over those servers for which a lead is wanted, measured in turns.
+        leads: over those servers for which a lead is wanted, measured alternately.
     """
 
     machine: Mapping[str, str]

@@ -35,7 +35,7 @@ class MeasuredServer:
         port: where it listens.
         ready: path that answers 200 as soon as it serves.
         environment: variables that it needs.
-        processes: how many serve; with several, this server's metrics tell when all of them do.
+        processes: how many serve; with several, this server's metrics show when all of them do.
         ready_seconds: from its start to its first response of `ready`.
     """
 

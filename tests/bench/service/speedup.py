@@ -16,7 +16,7 @@ def speedups(loads: Sequence[LoadResult], ours: str = OURS) -> dict[str, float]:
 
     Args:
         loads: what was measured.
-        ours: this server's name, which tells how many processes it has.
+        ours: this server's name, which shows how many processes it has.
     """
     measured = [load for load in loads if (load.model, load.form) == (MODEL, FORM)]
     most = max((load.connections for load in measured), default=0)

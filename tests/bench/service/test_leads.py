@@ -89,7 +89,7 @@ def test_two_processes_are_to_lead_by_as_much_as_one() -> None:
         assert bar.wanted == wanted[bar.model, bar.connections]
 
 
-def test_lead_that_is_too_small_is_told() -> None:
+def test_lead_that_is_too_small_is_reported() -> None:
     found = [
         Lead("digits", 4, "Triton", "rate", 79, 100, 0.8),
         Lead("digits", 16, "Triton", "rate", 100, 100, 1.0),

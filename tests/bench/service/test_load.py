@@ -68,21 +68,21 @@ def test_request_is_sent_to_warm_up_and_then_measured(wrk: Path, server: tuple[s
     assert measured.endswith("POST / HTTP/1.1")
 
 
-def test_server_that_closes_without_an_response_is_told(server: tuple[str, Queue[bytes]]) -> None:
+def test_server_that_closes_without_a_response_is_reported(server: tuple[str, Queue[bytes]]) -> None:
     url, responses = server
     responses.put(b"")
     with pytest.raises(LoadError, match=r"does not answer: it closed the connection$"):
         drain(url, b"POST / HTTP/1.1\r\n\r\n")
 
 
-def test_server_that_is_not_there_is_told() -> None:
+def test_server_that_is_not_there_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(LoadError, match=f"127.0.0.1:{port} does not answer: "):
         drain(f"http://127.0.0.1:{port}", b"")
 
 
-def test_wrk_that_is_missing_is_told_with_its_package(
+def test_wrk_that_is_missing_is_reported_with_its_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

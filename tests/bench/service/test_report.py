@@ -126,4 +126,4 @@ def test_report_of_a_run_without_leads_is_read_and_shows_none(report: ServiceRep
     del kept["leads"]
     without = from_json(json.dumps(kept))
     assert without == replace(report, leads=())
-    assert "in turns" not in tables(without)
+    assert "alternately" not in tables(without)

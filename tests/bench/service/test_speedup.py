@@ -20,14 +20,14 @@ def test_speedup_of_two_processes_is_one_over_other_servers() -> None:
     assert speedups(loads, OURS_TWICE) == {"Triton, instances": 2.0}
 
 
-def test_speedup_that_is_too_small_is_told() -> None:
+def test_speedup_that_is_too_small_is_reported() -> None:
     found = speedups(
         [load(OURS, 59), load("LitServe", 20), load("MLServer, workers", 20), load("FastAPI", 90)]
     )
     assert shortfalls(found) == ["LitServe: 2.95 times its requests per second; at least 3 times are wanted"]
 
 
-def test_nothing_is_told_of_what_was_not_measured() -> None:
+def test_nothing_is_reported_of_what_was_not_measured() -> None:
     assert speedups([load("LitServe", 20)]) == {}
     assert speedups([]) == {}
     assert shortfalls({}) == []

@@ -64,14 +64,14 @@ def test_environment_without_the_wheel_has_no_triton(tmp_path: Path) -> None:
     assert [one.name for one in candidates(tmp_path)] == [OURS, OURS_TWICE]
 
 
-def test_version_of_python_without_a_stub_is_told(environment: Path) -> None:
+def test_version_of_python_without_a_stub_is_reported(environment: Path) -> None:
     for stub in stubs(environment):
         stub.unlink()
     with pytest.raises(TritonError, match=f"no backend for Python {VERSION}$"):
         TritonInstallation.find(environment)
 
 
-def test_numpy_whose_arrays_the_backend_misreads_is_told(environment: Path) -> None:
+def test_numpy_whose_arrays_the_backend_misreads_is_reported(environment: Path) -> None:
     program(environment / "bin/python", PYTHON.format(packages=environment, numpy="2.4.6"))
     with pytest.raises(TritonError, match=r"reads arrays of numpy 1 alone, and there is numpy 2\.4\.6$"):
         TritonInstallation.find(environment)
@@ -82,11 +82,11 @@ def test_triton_that_cannot_be_loaded_is_left_out_with_the_reason(
 ) -> None:
     program(stubs(environment)[0], NOT_LOADED)
     assert [one.name for one in candidates(environment.parent)] == [OURS, OURS_TWICE]
-    told = capfd.readouterr()
-    assert told.out == (
+    reported = capfd.readouterr()
+    assert reported.out == (
         "Triton is left out: its Python backend cannot be loaded: libpython.so: cannot open\n"
     )
-    assert told.err == ""
+    assert reported.err == ""
 
 
 def test_triton_takes_json_and_binary(environment: Path) -> None:

@@ -71,8 +71,8 @@ class TritonInstallation:
         if not any(environment.glob("lib/python*/site-packages/pytriton/tritonserver/bin/tritonserver")):
             return None
         command = [str(environment / "bin/python"), "-c", DESCRIPTION]
-        told = subprocess.run(command, capture_output=True, check=True, text=True, cwd=environment).stdout
-        version, packages, libraries, numpy = told.splitlines()
+        reported = subprocess.run(command, capture_output=True, check=True, text=True, cwd=environment).stdout
+        version, packages, libraries, numpy = reported.splitlines()
         if int(numpy.partition(".")[0]) > 1:  # it answers none of their bytes, at status 200
             raise TritonError(f"its backend reads arrays of numpy 1 alone, and there is numpy {numpy}")
         found = cls(Path(packages), Path(libraries))

@@ -41,6 +41,6 @@ def arrange(d: Drawing, x: str) -> None:
 
 @family(weight=1)
 def size(d: Drawing, x: str) -> None:
-    """Let a number that the shape tells take part."""
+    """Let a number that the shape shows take part."""
     rank = d.rank(x)
     d.add("pnnx.Expression", [x], expr=f"div(@0,size(@0,{d.number(0, rank - 1)}))")

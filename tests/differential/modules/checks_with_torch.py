@@ -32,7 +32,7 @@ def test_modules_have_open_axes_and_inputs_that_are_not_finite() -> None:
 
 
 def test_module_that_the_exporter_gets_wrong_is_found_and_made_small() -> None:
-    """The exporter drops slices of open axes."""
+    """The exporter drops slices of dynamic axes."""
     module = Stack([nn.ReLU(), Apply("x[:, :, 1:]", lambda x: x[:, :, 1:]), nn.Sigmoid()]).eval()
     runs = tuple((np.ones((1, 3, rows, 9), np.float32),) for rows in (8, 10, 12))
     drawn, modes = Drawn("sliced", module, runs), modes_of(0, 1)

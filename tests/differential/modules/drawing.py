@@ -16,8 +16,8 @@ from tests.golden.make import flatten
 Shape = tuple[int, ...]
 SHAPES = 3
 """The first two are those of the export: extents in which they differ stay open. The third only runs."""
-MOST_ELEMENTS = 150_000
-MOST_STEPS = 400
+MAX_ELEMENTS = 150_000
+MAX_STEPS = 400
 """Steps of a sequence: recurrent networks take one after the other."""
 WORDS = 50
 _JOINS = (
@@ -136,9 +136,9 @@ def _tried(layer: nn.Module, states: list[list[Any]]) -> list[list[Any]] | None:
             result = layer(x)
         except (RuntimeError, ValueError, IndexError, AssertionError):
             return None
-        if not 0 < result.numel() <= MOST_ELEMENTS or result.ndim not in (2, 3, 4):
+        if not 0 < result.numel() <= MAX_ELEMENTS or result.ndim not in (2, 3, 4):
             return None
-        if (result.ndim == 3 and result.shape[1] > MOST_STEPS) or float(result.abs().max()) > 1e6:
+        if (result.ndim == 3 and result.shape[1] > MAX_STEPS) or float(result.abs().max()) > 1e6:
             return None
         results.append([result])
     axis = 1 if results[0][0].ndim == 4 else -1

@@ -106,7 +106,7 @@ def padding(random: Random, channels: int) -> nn.Module:
     return random.choice(layers)(sizes)
 
 
-# Slices along open axes are left out: the exporter drops them (docs/reference/operators.md).
+# Slices along dynamic axes are left out: the exporter drops them (docs/reference/operators.md).
 _ARRANGING = (
     Apply("x[:, 1:]", lambda x: x[:, 1:]),
     Apply("x[:, ::2]", lambda x: x[:, ::2]),

@@ -103,7 +103,7 @@ def pooling(random: Random, features: int) -> nn.Module:
     )
 
 
-# Slices along open axes are left out: the exporter drops them (docs/reference/operators.md).
+# Slices along dynamic axes are left out: the exporter drops them (docs/reference/operators.md).
 _ARRANGING = (
     Apply("x[..., ::2]", lambda x: x[..., ::2]),
     Apply("softmax", lambda x: x.softmax(-1)),

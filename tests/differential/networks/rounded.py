@@ -2,7 +2,7 @@
 
 Every tensor that a program stores is compared with what PyTorch makes, in double precision, of the tensors before it.
 It may be off by what rounding to float32 explains; of 8-bit integers, those alone may differ that lie half-way between
-two, as near as float32 tells. Outputs are compared as a whole besides, and are the same to the bit for all threads.
+two, as near as float32 shows. Outputs are compared as a whole besides, and are the same to the bit for all threads.
 """
 
 import tempfile
@@ -37,7 +37,7 @@ from tests.differential.rounding import ROUNDED, always_rounding
 from tests.golden.make import flatten
 from tests.golden.rounded_networks import calibrated, distance
 
-_MOST = 60_000
+_MAX = 60_000
 """Elements of batch, rows and columns together: PyTorch computes each size four times in double precision."""
 _SHARE = 2e-6
 """Part of a tensor's largest element that float32 may be off, and how many times the change that a run shows whose
@@ -82,7 +82,7 @@ def run_rounded(
 ) -> Iterator[RoundedNetworkRun]:
     """Run a network in each precision at as many sizes; yields what came out."""
     module = network.construct()
-    sized = replace(network, sizes=(), most=min(network.most, _MOST))
+    sized = replace(network, sizes=(), most=min(network.most, _MAX))
     first, second = ((n, *(network.fixed or edges)) for n, edges in ((1, (64, 64)), (2, (96, 128))))
     torch.set_num_threads(1)  # threads that wait for each other in a loop take the time of others
     with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,9 @@
 """PyTorch computing in double precision with the operands of products rounded, to bfloat16 or to 8-bit integers.
 
 A run may be given tensors of another: from each of these on, it goes on with that tensor. So what is compared is what
-the other run made of the very same numbers, kernel by kernel: differences do not add up, and one that is found tells
-where it arose. How much rounding to float32 explains is told by a second run, in which what lies between such tensors
-is off by that much; of integers, that is what goes the other way half-way between two of them.
+the other run made of the very same numbers, kernel by kernel: differences do not add up, and one that is found shows
+where it arose. How much rounding to float32 explains is measured by a second run, in which what lies between such
+tensors is off by that much; of integers, that is what goes the other way half-way between two of them.
 """
 
 # mypy: disallow-subclassing-any=False

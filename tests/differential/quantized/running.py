@@ -1,7 +1,7 @@
 """Runs drawn networks of quantized layers at random sizes, against PyTorch in double precision.
 
 Every tensor that a program stores is compared with what PyTorch makes of the integers before it. Only those may differ,
-by one, whose numbers lie half-way between two integers, as near as float32 tells.
+by one, whose numbers lie half-way between two integers, as near as float32 shows.
 """
 
 import tempfile

@@ -111,8 +111,8 @@ def render_accuracy() -> str:
         "crops with the class of float32",
         "norm of the difference over that of the logits",
     ]
-    told = found["machine"]
-    place = f"{told['processor']}, {told['instructions']}; {told['versions']}"
+    reported = found["machine"]
+    place = f"{reported['processor']}, {reported['instructions']}; {reported['versions']}"
     intro = f"{found['crops']} crops, calibrated on {found['calibration']} others; {place}."
     return f"{intro}\n\n{table(head, rows)}"
 

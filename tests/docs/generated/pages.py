@@ -65,7 +65,7 @@ def pages() -> list[Path]:
 
 
 def write_page(text: str) -> str:
-    """Return a page with all its blocks written anew."""
+    """Return a page with all its blocks written again."""
     for name in names(text):
         text = put(text, name, _render(name))
     return text

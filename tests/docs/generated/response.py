@@ -16,7 +16,7 @@ _RUNS = 51
 
 
 def render() -> str:
-    """Return eight lines of the kept answer, with an ellipsis where one goes on."""
+    """Return eight lines of the recorded response, with an ellipsis where one goes on."""
     response = load()
     output = response["outputs"][0]
     head = _line(_part(output, "name", "shape", "dtype"))[:-1]
@@ -36,7 +36,7 @@ def render() -> str:
 
 
 def load() -> dict[str, Any]:
-    """Return the kept answer."""
+    """Return the recorded response."""
     kept: dict[str, Any] = json.loads(KEPT.read_text())
     return kept
 

@@ -140,7 +140,7 @@ def test_arrays_of_numpy_are_tensors(annotation: Any) -> None:
         (inspect.Parameter.empty, "has no annotation"),
     ],
 )
-def test_annotation_that_says_nothing_is_told(annotation: Any, problem: str) -> None:
+def test_annotation_that_says_nothing_is_reported(annotation: Any, problem: str) -> None:
     with pytest.raises(
         SignatureError, match=rf"layer function .*call, argument 'value': {problem}"
     ) as caught:

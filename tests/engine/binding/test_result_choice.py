@@ -31,7 +31,7 @@ def choice(
     return choose(operator, NAMES, Evidence(types, known, traits, uses or {}))
 
 
-def test_what_shapes_tell_is_certain() -> None:
+def test_what_shapes_show_is_certain() -> None:
     assert choice(LONG) == ResultChoice((0,))
     assert choice(LONG, STATE, results=(LONG, STATE, TensorSpec((1, 2, 3), F32))) == ResultChoice((0, 1))
 
@@ -83,7 +83,7 @@ def test_results_that_are_the_same_are_as_good_as_each_other() -> None:
     assert made.warning is not None
 
 
-def test_use_as_initial_state_tells() -> None:
+def test_use_as_initial_state_shows() -> None:
     assert choice(STATE, uses={"a": "c_n"}).places == (2,)
     assert choice(STATE, STATE, uses={"a": "c_n", "b": "h_n"}).places == (2, 1)
     one_step = choice(STATE, STATE, traits=ONE_STEP, results=(STATE,) * 3, uses={"a": "h_n", "b": "c_n"})

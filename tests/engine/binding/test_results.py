@@ -21,11 +21,11 @@ def declared(spec: TensorSpec) -> TensorType:
     [(0, 1, 2), (0,), (1,), (2,), (0, 2), (1, 2), (1, 2, 0), (2, 1, 0)],
     ids=lambda kept: "".join(map(str, kept)),
 )
-def test_outputs_are_told_by_shape_whatever_is_dropped_and_in_any_order(kept: tuple[int, ...]) -> None:
+def test_outputs_are_matched_by_shape_whatever_is_dropped_and_in_any_order(kept: tuple[int, ...]) -> None:
     assert kept_results(RESULTS, [declared(RESULTS[place]) for place in kept]) == kept
 
 
-def test_dtypes_tell_as_well() -> None:
+def test_dtypes_show_as_well() -> None:
     results = [TensorSpec((2,), F32), TensorSpec((2,), I64)]
     assert kept_results(results, [TensorType((2,), "i64")]) == (1,)
     assert kept_results(results, [TensorType((2,), "null")]) == (0,)
@@ -41,7 +41,7 @@ def test_open_extents_fit_any() -> None:
 
 
 @pytest.mark.parametrize("output", [TensorType((9,), "f32"), TensorType((5, 2, 4), "f64"), None])
-def test_the_first_results_are_taken_where_nothing_tells(output: TensorType | None) -> None:
+def test_the_first_results_are_taken_where_nothing_shows(output: TensorType | None) -> None:
     assert kept_results(RESULTS, [output]) == (0,)
 
 

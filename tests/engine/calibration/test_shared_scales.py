@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.calibration.candidates import Candidate
-from engine.calibration.shared_scales import MOST_WIDENING, scaled_operands, shared_scales
+from engine.calibration.shared_scales import MAX_WIDENING, scaled_operands, shared_scales
 from engine.quantization.scheme import Activation
 from tests.engine.models import make_graph
 
@@ -70,7 +70,7 @@ def test_a_tensor_that_only_a_concatenation_reads_has_its_scale(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("width", "groups"),
-    [(100 / MOST_WIDENING, {"x", "abc"}), (99 / MOST_WIDENING, {"x", "a", "bc"}), (0, {"x", "abc"})],
+    [(100 / MAX_WIDENING, {"x", "abc"}), (99 / MAX_WIDENING, {"x", "a", "bc"}), (0, {"x", "abc"})],
 )
 def test_a_tensor_that_others_read_shares_where_ranges_are_alike(
     tmp_path: Path, width: float, groups: set[str]

@@ -199,7 +199,7 @@ def test_names_that_are_none(
     assert message.split("; near", maxsplit=1)[0] in capsys.readouterr().err
 
 
-def test_near_names_are_told(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_near_names_are_reported(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_command(["check", model, "--layers", save(tmp_path, a=X, **{"head.frist": X})])
     assert "'head.frist'; near: 'head.first'" in capsys.readouterr().err
 
@@ -244,7 +244,7 @@ def test_small_values_are_measured_by_their_own_size(tmp_path: Path) -> None:
 
 
 def test_inputs_that_a_model_takes_are_made_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An embedding of one row takes no random indices; one that takes none at all is told of."""
+    """An embedding of one row takes no random indices; one that takes none at all is reported."""
     lines = """
         pnnx.Input in 0 1 a #a=(5)i64
         nn.Embedding table 1 1 a b embedding_dim=2 num_embeddings=1 sparse=False @weight=(1,2)f32

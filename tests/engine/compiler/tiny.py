@@ -16,7 +16,7 @@ from engine.compiler.memory.region import Region
 from engine.compiler.threads.segment import NativeStep, Segment
 from engine.dtypes import Array
 
-PATIENCE = 60.0
+PERIOD = 60.0
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def table(arrays: Sequence[Array]) -> Array:
 
 def wait_until(condition: Callable[[], bool]) -> None:
     """Give the core away until a condition holds."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PERIOD
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError("waited in vain")

@@ -65,7 +65,7 @@ class KernelCase:
 
 
 def save(cases: list[KernelCase], responses: dict[str, Array]) -> None:
-    """Write cases, and answers named `id/number`."""
+    """Write cases, and responses named `id/number`."""
     table = json.dumps([asdict(case) for case in cases])
     np.savez_compressed(DATA, cases=np.frombuffer(table.encode(), np.uint8), allow_pickle=False, **responses)
 

@@ -1,4 +1,4 @@
-"""Telling the operands of an exported attention apart. Lengths: 5 queries, 7 keys; batch 3; 2 heads; 8 features."""
+"""Distinguishing the operands of an exported attention. Lengths: 5 queries, 7 keys; batch 3; 2 heads; 8 features."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ def test_the_second_of_two_sequences_is_key_and_value() -> None:
     assert places(QUERY, KEYS) == (0, 1, 1, None, None)
 
 
-def test_widths_tell_key_from_value() -> None:
+def test_widths_distinguish_key_from_value() -> None:
     layout = Layout(2, (8, 8, 6), batch_first=False)
     assert places(QUERY, (5, 3, 6), layout=layout) == (0, 0, 1, None, None)
     layout = Layout(2, (8, 6, 8), batch_first=False)

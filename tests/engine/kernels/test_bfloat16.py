@@ -28,7 +28,7 @@ CASES = [
     (0xFF7FFFFF, 0xFF7F),
     (0x7F800000, 0x7F80),  # infinities
     (0xFF800000, 0xFF80),
-    (0x7F800001, 0x7FC0),  # a NaN that only the lower half tells from an infinity
+    (0x7F800001, 0x7FC0),  # a NaN that only the lower half distinguishes from an infinity
     (0xFFC00000, 0xFFC0),
 ]
 

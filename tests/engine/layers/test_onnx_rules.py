@@ -125,7 +125,7 @@ def test_an_encoder_layer_refuses(operands: dict[str, Any], params: dict[str, An
 
 
 def test_every_onnx_name_is_bare() -> None:
-    """`UnsupportedOperator` tells operators of ONNX by their bare names; no type of PNNX's own may look like one."""
+    """`UnsupportedOperator` shows operators of ONNX by their bare names; no type of PNNX's own may look like one."""
     bare = {
         layer.type
         for layer in registry

@@ -273,6 +273,6 @@ def test_shape_that_depends_on_data_is_unknown(kind: str, operands: dict[str, An
     assert infer(kind, **operands) is UNKNOWN
 
 
-def test_length_told_in_advance_is_known() -> None:
-    told = {"dim": 0, "output_size": 5}
-    assert infer("torch.repeat_interleave", params=told, input=X, repeats=I) == spec(5, 3, 4)
+def test_length_given_in_advance_is_known() -> None:
+    reported = {"dim": 0, "output_size": 5}
+    assert infer("torch.repeat_interleave", params=reported, input=X, repeats=I) == spec(5, 3, 4)

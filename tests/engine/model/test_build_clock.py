@@ -43,7 +43,7 @@ def test_a_clock_without_a_limit_never_gives_up(advance: Advance) -> None:
         clock.check("nn.ReLU", "relu")
 
 
-def test_building_is_given_up_at_the_operator_that_it_has_come_to(tmp_path: Path, advance: Advance) -> None:
+def test_building_is_aborted_at_the_operator_that_it_has_come_to(tmp_path: Path, advance: Advance) -> None:
     advance(1.0)
     with pytest.raises(BuildTimeoutError) as caught:
         open_graph(tmp_path, 2.0).build()
@@ -53,7 +53,7 @@ def test_building_is_given_up_at_the_operator_that_it_has_come_to(tmp_path: Path
 
 
 @pytest.mark.parametrize("backend", ["native", "numpy"])
-def test_planning_is_given_up_at_the_operator_that_it_has_come_to(
+def test_planning_is_aborted_at_the_operator_that_it_has_come_to(
     tmp_path: Path, advance: Advance, backend: str
 ) -> None:
     graph = open_graph(tmp_path, 2.0, backend)
@@ -66,7 +66,7 @@ def test_planning_is_given_up_at_the_operator_that_it_has_come_to(
 
 
 @pytest.mark.plants_a_mistake
-def test_compiling_is_given_up_with_an_error_and_runs_use_the_numpy_layers(
+def test_compiling_is_aborted_with_an_error_and_runs_use_the_numpy_layers(
     tmp_path: Path, advance: Advance
 ) -> None:
     graph = open_graph(tmp_path, 2.0)

@@ -33,7 +33,7 @@ def test_operator_of_a_graph_brings_its_declared_types(tmp_path_factory: pytest.
     graph = make_graph(tmp_path_factory.mktemp("m"), lines)
     (places,) = create_layer(graph.operators[1]).forward([X])
     assert isinstance(places, np.ndarray)
-    assert places.tolist() == [2], "the second of two results, as its type tells"
+    assert places.tolist() == [2], "the second of two results, as its type shows"
 
 
 def test_own_layers_are_found() -> None:
@@ -48,7 +48,7 @@ def test_own_layers_are_found() -> None:
     assert y.tolist() == [[2, -4, 6]]
 
 
-def test_what_cannot_be_made_is_told() -> None:
+def test_what_cannot_be_made_is_reported() -> None:
     with pytest.raises(UnsupportedOperatorError, match=r"nn.RELU r \(nearest known: .*nn.ReLU"):
         create_layer(Operator("nn.RELU", "r", ["0"], ["1"]))
     with pytest.raises(ParameterError, match="nn.ReLU r: 'input' is missing"):

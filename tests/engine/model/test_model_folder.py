@@ -171,19 +171,19 @@ def test_folders_are_versions_or_left_aside_or_refused(names: set[str]) -> None:
         ),
     ],
 )
-def test_model_of_another_kind_is_told_with_the_cure(
+def test_model_of_another_kind_is_reported_with_the_cure(
     tmp_path: Path, names: tuple[str, ...], cure: str
 ) -> None:
     folder = touch(tmp_path / "m", *names)
     for find, problem in ((find_files, "found none and none"), (model_folders, "no models in ")):
         with pytest.raises(ModelFilesError) as caught:
             find(folder)
-        told = str(caught.value)
-        assert problem in told
-        assert told.endswith(f"; {cure}")
+        reported = str(caught.value)
+        assert problem in reported
+        assert reported.endswith(f"; {cure}")
 
 
-def test_file_beside_the_folders_of_models_is_told(tmp_path: Path) -> None:
+def test_file_beside_the_folders_of_models_is_reported(tmp_path: Path) -> None:
     touch(tmp_path / "digits", "m.param", "m.bin")
     touch(tmp_path, "new.pt", "README.md", ".hidden.param", "old.bin")
     assert list(model_folders(tmp_path)) == ["digits"]
@@ -199,7 +199,7 @@ def test_file_beside_the_folders_of_models_is_told(tmp_path: Path) -> None:
         model_folders(tmp_path)
 
 
-def test_several_models_in_one_folder_are_told_apart(tmp_path: Path) -> None:
+def test_several_models_in_one_folder_are_distinguished(tmp_path: Path) -> None:
     folder = touch(tmp_path / "one", "a.param", "a.bin", "b.pnnx.param", "c.param")
     assert list(model_folders(folder)) == ["one"]
     touch(folder, "b.pnnx.bin")

@@ -27,7 +27,7 @@ def test_table_shows_names_types_shapes_and_parameters(tmp_path: Path) -> None:
     ]
 
 
-def test_one_line_tells_how_far_the_graph_has_come(tmp_path: Path) -> None:
+def test_one_line_shows_how_far_the_graph_has_come(tmp_path: Path) -> None:
     graph = make_graph(tmp_path, LINES, WEIGHTS, build=False)
     assert repr(graph) == str(graph) == "<RuntimeGraph 'model.param' NeedInit>"
     assert "<table>" not in graph._repr_html_()

@@ -98,7 +98,7 @@ def test_more_entries_than_any_model_has_are_refused(tmp_path: Path, monkeypatch
         read_bytes(tmp_path, build(MEMBERS))
 
 
-def test_a_missing_file_a_folder_and_an_impossible_path_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_a_folder_and_an_impossible_path_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="none.bin: cannot be read: No such file"):
         read_archive(tmp_path / "none.bin")
     with pytest.raises(ArchiveError, match="is a folder; expected a zip archive"):
@@ -147,7 +147,9 @@ def test_file_that_is_no_archive_takes_no_memory(tmp_path: Path, monkeypatch: py
         read_archive(path)
 
 
-def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_cut_while_it_is_read_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "model.bin"
     path.write_bytes(build(MEMBERS))
     size = path.stat().st_size
@@ -162,7 +164,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path, monkeypatch
         read_archive(path)
 
 
-def test_a_file_larger_than_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_larger_than_memory_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def empty(*_: object) -> None:
         raise MemoryError
 

@@ -21,7 +21,7 @@ def resident_kilobytes(address: int) -> int:
     return int(found[1])
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell what is mapped")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show what is mapped")
 def test_mapped_files_are_given_back_and_read_again(tmp_path: Path) -> None:
     content = np.random.default_rng(0).bytes(BYTES)
     (tmp_path / "one").write_bytes(content)

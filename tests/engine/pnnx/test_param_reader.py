@@ -111,7 +111,7 @@ def test_only_spellings_that_cannot_be_worked_out_are_kept(parse: Reader) -> Non
     assert operator.spellings == {"c": "1.000000e-05", "d": "[1,2]", "e": "()"}
 
 
-def test_a_stray_operand_is_told_from_a_stray_word(parse: Reader) -> None:
+def test_a_stray_operand_is_distinguished_from_a_stray_word(parse: Reader) -> None:
     with pytest.raises(ParamError, match="line 3: operand 'b' after the last output"):
         parse("7767517\n2 2\nt n 0 1 a b\nt m 1 1 a b\n")
 
@@ -148,7 +148,7 @@ def test_a_file_may_not_be_longer_than_the_limit(tmp_path: Path) -> None:
         read_param(path)
 
 
-def test_a_missing_file_a_folder_and_an_impossible_path_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_a_folder_and_an_impossible_path_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ParamError, match="none.param: cannot be read: No such file"):
         read_param(tmp_path / "none.param")
     with pytest.raises(ParamError, match="is a folder; expected a .param text"):

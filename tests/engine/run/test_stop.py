@@ -14,7 +14,7 @@ def words(signal: StopSignal) -> tuple[int, int]:
     return first, second
 
 
-def test_it_lets_a_run_go_on_until_told() -> None:
+def test_it_lets_a_run_go_on_until_stopped() -> None:
     signal = StopSignal()
     assert signal.reason() is None
     assert signal() is None

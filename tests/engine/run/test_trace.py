@@ -31,7 +31,7 @@ def test_trace_off_records_nothing(graph: RuntimeGraph) -> None:
     assert graph.run([X]).trace is None
 
 
-def test_trace_tells_every_operator(graph: RuntimeGraph) -> None:
+def test_trace_shows_every_operator(graph: RuntimeGraph) -> None:
     trace = graph.run([X], trace=TraceLevel.ON).trace
     assert trace is not None
     assert [(t.index, t.name, t.type) for t in trace.layers] == [
@@ -53,7 +53,7 @@ def test_trace_tells_every_operator(graph: RuntimeGraph) -> None:
     assert trace.layers[-1].start_us + trace.layers[-1].duration_us == pytest.approx(trace.total_us)
 
 
-def test_trace_tells_when_the_run_began(graph: RuntimeGraph) -> None:
+def test_trace_shows_when_the_run_began(graph: RuntimeGraph) -> None:
     before = perf_counter_ns()
     trace = graph.run([X], trace=TraceLevel.ON).trace
     assert trace is not None

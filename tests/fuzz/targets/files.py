@@ -14,7 +14,7 @@ from tests.fuzz.targets.folder import folder
 from tests.fuzz.trial import try_files
 from tests.malformed.make import VALID
 
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 _OPEN = 2
 
 
@@ -31,16 +31,16 @@ def param(data: bytes) -> None:
     except KuiperError:
         return
     inputs = [_zeros(port) for port in graph.inputs]
-    if sum(array.nbytes for array in inputs) <= _MOST_BYTES:
+    if sum(array.nbytes for array in inputs) <= _MAX_BYTES:
         finding = try_files(path, archive_path, inputs)
         if finding is not None:
             raise AssertionError(f"{finding.kind}\n{finding.detail}")
 
 
 def _write_zeros(declarations: list[AttributeDeclaration]) -> bool:
-    """Write an archive that fits; tells whether it is small enough to be tried."""
+    """Write an archive that fits; returns whether it is small enough to be tried."""
     entries = {item.entry: byte_count(item.shape, item.dtype) for item in declarations}
-    if sum(entries.values()) > _MOST_BYTES or any(len(name) > 200 for name in entries):
+    if sum(entries.values()) > _MAX_BYTES or any(len(name) > 200 for name in entries):
         return False
     with zipfile.ZipFile(folder() / "m.bin", "w") as archive_file:
         for name, size in entries.items():
@@ -50,7 +50,7 @@ def _write_zeros(declarations: list[AttributeDeclaration]) -> bool:
 
 def _zeros(port: Port) -> Array:
     shape = [_OPEN if extent is None else extent for extent in port.shape or ()]
-    if math.prod(shape) > _MOST_BYTES or len(shape) > 64:
+    if math.prod(shape) > _MAX_BYTES or len(shape) > 64:
         shape = [min(extent, 1) for extent in shape]
     return np.zeros(shape, PNNX_COMPUTE.get(port.dtype or "f32", np.float32))
 

@@ -1,4 +1,4 @@
-"""Dropout, which the exporter keeps only where it is told not to optimise."""
+"""Dropout, which the exporter keeps only where it is set not to optimise."""
 
 from collections.abc import Callable
 from typing import Any

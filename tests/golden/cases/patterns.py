@@ -62,7 +62,7 @@ def _attention_of_windows_first(torch: Any, x: Any) -> Any:
 
 
 def _pad_to_windows(torch: Any, x: Any) -> Any:
-    """Swin's margins in transformers, which a tensor of one number tells."""
+    """Swin's margins in transformers, which a tensor of one number shows."""
     window = torch.min(torch.tensor([x.shape[1], 4]))
     margin = (window - x.shape[1] % window) % window
     return torch.nn.functional.pad(x, (0, 0, 0, margin, 0, margin)) * 2

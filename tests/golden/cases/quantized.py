@@ -7,7 +7,7 @@ from tests.golden.quantized_models import ACTIVATION, quantized_model, with_weig
 
 _EXACT: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-7}
 _QUANTIZE = f"scale={ACTIVATION[0]} zero_point={ACTIVATION[1]} dtype=torch.qint8"
-"""What the exporter writes for activations: it calls them all qint8, and the operand's declared type tells better."""
+"""What the exporter writes for activations: it calls them all qint8, and the operand's declared type shows better."""
 
 _OUTPUT = (0.047, 90)
 
@@ -163,12 +163,12 @@ def _round_trip(scale: float, zero_point: int, dtype: str) -> Any:
 
 
 def _written(
-    kind: str, name: str, scale: float, zero_point: int, dtype: str, told: str, declared: str
+    kind: str, name: str, scale: float, zero_point: int, dtype: str, reported: str, declared: str
 ) -> LayerCase:
-    """Make a case of quantization, where the file tells a dtype and declares the operand's."""
+    """Make a case of quantization, where the file shows a dtype and declares the operand's."""
     graph = f"""
         pnnx.Input pnnx_input_0 0 1 x
-        {kind} quantize 1 1 x q scale={scale} zero_point={zero_point} dtype={told} {declared}
+        {kind} quantize 1 1 x q scale={scale} zero_point={zero_point} dtype={reported} {declared}
         torch.dequantize dequantize 1 1 q y
         pnnx.Output pnnx_output_0 1 0 y
     """

@@ -36,7 +36,7 @@ def wired(
 def kept(
     name: str, length: int, outputs: str, *, batch: int = 2, num_layers: int = 1, **options: Any
 ) -> LayerCase:
-    """Make a case of a network that keeps some results alone, told so in its file; `batch` 0 for none."""
+    """Make a case of a network that keeps some results alone, as its file says; `batch` 0 for none."""
     names = outputs.split(",")
 
     def call(layer: Any, x: Any) -> Any:

@@ -15,7 +15,7 @@ def reductions(kind: str, source: Input, target: Input) -> list[LayerCase]:
     return [
         function(
             "aten::scatter_reduce",
-            f"{kind}_{way}" + ("" if keep else "_anew"),
+            f"{kind}_{way}" + ("" if keep else "_again"),
             lambda torch, x, i, s, way=way, keep=keep: torch.scatter_reduce(
                 x, 0, i, s, way, include_self=keep
             ),
@@ -86,7 +86,7 @@ CASES: list[LayerCase] = [
     *(
         function(
             "aten::index_reduce",
-            f"{way}{'' if keep else '_anew'}",
+            f"{way}{'' if keep else '_again'}",
             lambda torch, x, i, s, way=way, keep=keep: torch.index_reduce(x, 0, i, s, way, include_self=keep),
             f32(5, 4),
             i64(7, high=5),

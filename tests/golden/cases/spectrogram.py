@@ -1,4 +1,4 @@
-"""Spectrograms as torchaudio defines them, told in PyTorch's own functions; the exporter finds them again."""
+"""Spectrograms as torchaudio defines them, written in PyTorch's own functions; the exporter finds them again."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""ShuffleNetV2 (Ma et al., 2018): halves of the channels, dealt out anew after each unit."""
+"""ShuffleNetV2 (Ma et al., 2018): halves of the channels, dealt out again after each unit."""
 
 # mypy: disallow-subclassing-any=False
 
@@ -11,7 +11,7 @@ from .common import ConvNorm
 
 
 def shuffled(x: torch.Tensor) -> torch.Tensor:
-    """Deal the channels of two halves out in turns."""
+    """Deal the channels of two halves out alternately."""
     batch, channels, height, width = x.shape
     return x.view(batch, 2, channels // 2, height, width).transpose(1, 2).reshape(batch, -1, height, width)
 

@@ -150,7 +150,7 @@ def test_whatever_the_description_holds_stays_text() -> None:
         ({"type": "integer", "default": 3}, "integer, by default 3"),
     ],
 )
-def test_types_are_told_in_words(schema: Any, words: str) -> None:
+def test_types_are_reported_in_words(schema: Any, words: str) -> None:
     parameter = {"name": "it", "in": "query", "required": True, "schema": schema}
     paths = {"/": {"get": {"parameters": [parameter]}}}
     page = Page(render_docs({"info": {"title": "", "version": ""}, "paths": paths}))

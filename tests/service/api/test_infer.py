@@ -100,7 +100,7 @@ async def test_operands_can_be_captured(client: AsyncClient) -> None:
         assert captured == {"s": [2, -1], "a": [1, -2]}
 
 
-async def test_response_tells_what_computed_its_values(client: AsyncClient) -> None:
+async def test_response_shows_what_computed_its_values(client: AsyncClient) -> None:
     """`vector` is one compiled kernel: inputs and outputs are its own."""
     query = "/infer?model=vector&trace=stats&capture=0,1"
     response = (await client.post(query, json=VECTOR)).json()

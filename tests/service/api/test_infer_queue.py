@@ -87,7 +87,7 @@ async def test_request_too_many_is_refused_before_its_body_is_read(
     await asyncio.gather(*tasks)
 
 
-async def test_request_that_takes_too_long_is_given_up(
+async def test_request_that_takes_too_long_is_aborted(
     fresh_app: FastAPI, fresh_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(monkeypatch)

@@ -154,7 +154,7 @@ async def test_expressions_that_cannot_be_computed(
     check_error(await client.post("/expression", json=question), status, code)
 
 
-async def test_an_error_tells_where(client: AsyncClient) -> None:
+async def test_an_error_shows_where(client: AsyncClient) -> None:
     response = await client.post("/expression", json={"text": "add(@0,,1)"})
     assert check_error(response, 422, "invalid_expression")["position"] == 7
 

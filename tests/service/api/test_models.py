@@ -52,7 +52,7 @@ async def test_model_is_shown(client: AsyncClient) -> None:
     }
 
 
-async def test_open_dimensions_are_null(client: AsyncClient) -> None:
+async def test_dynamic_dimensions_are_null(client: AsyncClient) -> None:
     assert (await client.get("/models/vector")).json()["inputs"][0]["shape"] == [None, 3]
 
 

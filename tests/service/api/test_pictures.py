@@ -23,13 +23,13 @@ pnnx.Input  pnnx_input_0  0 1 0 #0=(1,3,2,4)f32
 nn.ReLU     relu          1 1 0 1 #0=(1,3,2,4)f32 #1=(1,3,2,4)f32
 pnnx.Output pnnx_output_0 1 0 1 #1=(1,3,2,4)f32
 """
-"""Answers the picture that it gets, of two rows and four columns."""
+"""Returns the picture that it gets, of two rows and four columns."""
 FLAT = """
 pnnx.Input    pnnx_input_0  0 1 0 #0=(?,3,2,4)f32
 torch.flatten flat          1 1 0 1 end_dim=-1 start_dim=1 $input=0 #0=(?,3,2,4)f32 #1=(?,24)f32
 pnnx.Output   pnnx_output_0 1 0 1 #1=(?,24)f32
 """
-"""Answers the numbers of the picture in a row."""
+"""Returns the numbers of the picture in a row."""
 LINES = """
 pnnx.Input    pnnx_input_0  0 1 0 #0=(?,1,4,?)f32
 torch.squeeze flat          1 1 0 1 dim=1 $input=0 #0=(?,1,4,?)f32 #1=(?,4,?)f32

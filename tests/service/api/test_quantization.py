@@ -66,10 +66,10 @@ async def test_figures_of_each_layer_are_those_of_the_file(client: AsyncClient, 
         ("fc", "nn.Linear", "static"),
     ]
     for layer in shown["layers"]:
-        told = written["figures"]["layers"][layer["name"]]
-        assert layer["figures"]["ratio_db"] == told["ratio"] > 20
-        assert layer["figures"]["int8_ms"] == told["int8_us"] / 1000 > 0
-        assert layer["figures"]["alone"]["agreement"] == told["alone"]["agreement"]
+        reported = written["figures"]["layers"][layer["name"]]
+        assert layer["figures"]["ratio_db"] == reported["ratio"] > 20
+        assert layer["figures"]["int8_ms"] == reported["int8_us"] / 1000 > 0
+        assert layer["figures"]["alone"]["agreement"] == reported["alone"]["agreement"]
         assert layer["serves"] == "f32"
     assert shown["precision"] == "f32"
     runs = written["figures"]["runs"]
@@ -78,7 +78,7 @@ async def test_figures_of_each_layer_are_those_of_the_file(client: AsyncClient, 
     assert shown["outputs"]["ratio_db"] == written["figures"]["outputs"]["ratio"]
 
 
-async def test_each_place_tells_the_precision_of_each_layer(client: AsyncClient, folder: Path) -> None:
+async def test_each_place_shows_the_precision_of_each_layer(client: AsyncClient, folder: Path) -> None:
     assert quantize([str(folder / "model.param"), "--data", str(examples(folder)), "--keep", "two"]) == 0
     (folder / "model.toml").write_text('precision = "int8"\n')
     assert (await client.post("/v2/repository/models/net/load")).status_code == 200
@@ -86,11 +86,11 @@ async def test_each_place_tells_the_precision_of_each_layer(client: AsyncClient,
     trace = (await client.post("/infer?model=net", json=body)).json()["trace"]["layers"]
     graph = (await client.get("/graph?model=net")).json()["nodes"]
     for layers in (trace, graph):
-        told = {layer["name"]: layer["precision"] for layer in layers}
-        assert {name: told[name] for name in ("one", "two", "fc", "pool")} == {
+        reported = {layer["name"]: layer["precision"] for layer in layers}
+        assert {name: reported[name] for name in ("one", "two", "fc", "pool")} == {
             "one": "int8", "two": "f32", "fc": "int8", "pool": "f32",
         }  # fmt: skip
-    counts = {name: list(told.values()).count(name) for name in ("f32", "int8")}
+    counts = {name: list(reported.values()).count(name) for name in ("f32", "int8")}
     shown = (await client.get("/models/net")).json()
     assert (shown["precision"], shown["precisions"]) == ("int8", counts)
     metrics = (await client.get("/metrics")).text

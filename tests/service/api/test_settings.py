@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 KEY = "0123456789abcdef0123"
 
 
-async def test_each_setting_tells_where_it_comes_from(
+async def test_each_setting_shows_where_it_comes_from(
     models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "kuiper.toml"

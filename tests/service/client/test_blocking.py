@@ -134,7 +134,7 @@ def test_errors_have_classes_and_codes(
     assert raised.value.details or code is None
 
 
-def test_what_is_no_input_is_told_before_anything_is_sent(client: Client) -> None:
+def test_what_is_no_input_is_reported_before_anything_is_sent(client: Client) -> None:
     for wrong in (3, [], [ROWS, b"x"], object()):
         with pytest.raises(TypeError, match="expected an array"):
             client.infer(wrong, model="vector")  # type: ignore[arg-type]  # that is the point

@@ -21,7 +21,7 @@ def test_what_the_response_leaves_out_is_empty() -> None:
 
 
 @pytest.mark.parametrize("fields", [{}, [], None, {"model": "m"}, {**FIELDS, "timing": 3}])
-def test_other_responses_are_told(fields: object) -> None:
+def test_other_responses_are_reported(fields: object) -> None:
     with pytest.raises(ResponseError, match="the response is not one of /infer"):
         read_response(fields, {})
     with pytest.raises(ResponseError, match="the response is not one of /infer"):

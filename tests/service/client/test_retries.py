@@ -21,7 +21,7 @@ BROKEN = httpx.Response(503, json={"error": "broken", "code": "model_broken"})
 
 
 class Scripted(httpx.BaseTransport):
-    """Answers one thing after the other; the last of them for ever."""
+    """Returns one thing after the other; the last of them for ever."""
 
     def __init__(self, *responses: httpx.Response | Exception) -> None:
         self.responses = list(responses)
@@ -101,7 +101,7 @@ def test_nothing_else_is_sent_again(
     assert not slept
 
 
-def test_the_server_is_told_how_much_time_is_left() -> None:
+def test_the_server_gets_the_time_that_is_left() -> None:
     transport = Scripted(httpx.Response(400, json={}))
     with Client(transport=transport) as client:
         with pytest.raises(Exception, match="without a reason"):
@@ -130,7 +130,7 @@ def test_retries_are_numbers_from_0() -> None:
         Retries(seconds=-1)
 
 
-def test_an_response_that_cannot_be_decompressed_is_none() -> None:
+def test_a_response_that_cannot_be_decompressed_is_none() -> None:
     torn = httpx.Response(200, content=b"hello")
     torn.headers["content-encoding"] = "gzip"
     with Client(transport=Scripted(torn)) as client, pytest.raises(ResponseError, match="decompressed"):
@@ -138,7 +138,7 @@ def test_an_response_that_cannot_be_decompressed_is_none() -> None:
 
 
 @pytest.mark.parametrize("models", [None, 3, [1], [{"title": "m"}]])
-def test_an_response_without_models_is_told(models: object) -> None:
+def test_a_response_without_models_is_reported(models: object) -> None:
     transport = Scripted(httpx.Response(200, json={"models": models}))
     with Client(transport=transport) as client, pytest.raises(ResponseError, match="no models"):
         client.models()

@@ -89,7 +89,7 @@ def test_members_of_large_responses_keep_their_order() -> None:
     np.testing.assert_array_equal(np.array(body["captured"][0]["data"], np.float32), array)
 
 
-def test_an_response_that_is_given_up_has_taken_no_more_memory_than_its_limit() -> None:
+def test_a_response_that_is_aborted_has_taken_no_more_memory_than_its_limit() -> None:
     array = np.zeros((1, 4_000_000), np.float32)
     tracemalloc.start()
     try:

@@ -44,7 +44,7 @@ def test_table_has_a_line_for_each(tmp_path: Path, capsys: pytest.CaptureFixture
         (["--onnx", "none.onnx", "--batch", "1"], 1, "onnx"),
     ],
 )
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     flags: list[str], code: int, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["bench", str(add_model(tmp_path, "m", RESHAPE)), "--seconds", "0.01", *flags]) == code

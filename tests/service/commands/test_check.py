@@ -66,7 +66,7 @@ def test_text_that_is_no_tolerance(model: Path, capsys: pytest.CaptureFixture[st
     assert "tolerance" in capsys.readouterr().err
 
 
-def test_open_dimensions_are_asked_for(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dynamic_dimensions_are_asked_for(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(model)]) == 2
     printed = capsys.readouterr().out
     assert "5 operators" in printed

@@ -72,7 +72,7 @@ def test_json_lists_models_and_programs(
     }
 
 
-def test_a_broken_model_is_told(
+def test_a_broken_model_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin_process(tmp_path / "cache", monkeypatch)
@@ -82,7 +82,7 @@ def test_a_broken_model_is_told(
     assert "m is broken" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_written_is_told(
+def test_a_folder_that_cannot_be_written_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     add_model(tmp_path / "models", "m", VECTOR)
@@ -92,7 +92,7 @@ def test_a_folder_that_cannot_be_written_is_told(
     assert "cannot be written" in capsys.readouterr().err
 
 
-def test_it_is_told_where_nothing_is_kept(
+def test_it_is_reported_where_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin_process(tmp_path, monkeypatch)
@@ -102,12 +102,12 @@ def test_it_is_told_where_nothing_is_kept(
     assert "nothing would be kept" in capsys.readouterr().err
 
 
-def test_a_wrong_setting_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_setting_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["compile", "--threads", "many"]) == USAGE_ERROR
     assert "threads" in capsys.readouterr().err
 
 
-def test_byte_code_is_written_even_if_python_is_told_to_write_none(
+def test_byte_code_is_written_even_if_python_is_set_to_write_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

@@ -52,7 +52,7 @@ def test_help_of_a_command_has_an_example(name: str, capsys: pytest.CaptureFixtu
         *([each, "--jsn"] for each in COMMANDS),
     ],
 )
-def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_reported(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(arguments) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith("kuiper: ")

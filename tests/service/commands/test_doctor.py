@@ -18,7 +18,7 @@ def findings(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
     return {finding["what"]: finding for finding in json.loads(capsys.readouterr().out)}
 
 
-def test_it_tells_of_processor_cores_and_packages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_reports_processor_cores_and_packages(capsys: pytest.CaptureFixture[str]) -> None:
     run_command(["doctor", "--json"])
     found = findings(capsys)
     assert "vectors of" in found["processor"]["found"]
@@ -28,7 +28,7 @@ def test_it_tells_of_processor_cores_and_packages(capsys: pytest.CaptureFixture[
     assert "processor" in capsys.readouterr().out
 
 
-def test_what_is_missing_is_told_with_the_command_that_mends_it(
+def test_what_is_missing_is_reported_with_the_command_that_mends_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     versions = {name: "1" for name in doctor._NEEDED if name != "orjson"}

@@ -51,7 +51,7 @@ def test_a_number_that_json_does_not_know_is_null(capsys: pytest.CaptureFixture[
         (["1", "[[1], 2]"], "value '[[1], 2]': is not a number"),
     ],
 )
-def test_values_that_do_not_fit_are_told(
+def test_values_that_do_not_fit_are_reported(
     values: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["expression", TEXT, *values]) == 2

@@ -89,7 +89,9 @@ def test_pictures_are_drawn_under_names_of_their_own(
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
 
 
-def test_arrays_of_a_raw_model_are_told_by_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arrays_of_a_raw_model_are_matched_by_shape(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = add_model(tmp_path, "vector", VECTOR)
     np.save(tmp_path / "one.npy", np.ones((2, 3), np.float32))
     np.savez(tmp_path / "two.npz", np.ones((4, 3), np.float32))
@@ -108,7 +110,7 @@ def test_arrays_of_a_raw_model_are_told_by_shape(tmp_path: Path, capsys: pytest.
         (["MODEL", "SAMPLE", "--format", "xml"], 2, "xml"),
     ],
 )
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     arguments: list[str], code: int, problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = {"MODEL": str(DIGITS), "SAMPLE": str(SAMPLES / "1.png")}
@@ -142,7 +144,7 @@ def test_a_file_without_arrays_stops_no_other(
 
 
 @pytest.mark.parametrize("form", ["table", "json", "jsonl", "csv"])
-def test_names_that_are_no_unicode_are_told_all_the_same(
+def test_names_that_are_no_unicode_are_reported_all_the_same(
     tmp_path: Path, small: Path, picture: Path, form: str
 ) -> None:
     file = picture.rename(tmp_path / "bad\udcff.png")
@@ -151,7 +153,9 @@ def test_names_that_are_no_unicode_are_told_all_the_same(
     assert "bad\ufffd.png" in target.read_text(encoding="utf-8")
 
 
-def test_a_folder_of_several_models_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_several_models_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["infer", str(DIGITS.parent), str(SAMPLES / "5.png")]) == 1
-    told = capsys.readouterr().err
-    assert "holds several models; name one of them: digit-masks, digit-reader, digit-scenes, digits" in told
+    reported = capsys.readouterr().err
+    assert (
+        "holds several models; name one of them: digit-masks, digit-reader, digit-scenes, digits" in reported
+    )

@@ -18,7 +18,7 @@ def test_models_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert [port["shape"] for port in listed["pair"]["inputs"]] == [[2], [2]]
 
 
-def test_a_broken_model_is_told_and_changes_the_exit_code(
+def test_a_broken_model_is_reported_and_changes_the_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     add_model(add_models(tmp_path), "broken", UNKNOWN_LAYER)
@@ -42,13 +42,13 @@ def test_models_of_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         assert "key_needed" in capsys.readouterr().err
 
 
-def test_no_folder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_folder_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["models", str(tmp_path / "none")]) == 1
     assert "there is no folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b"", b"schl\xc3\xbcssel", b"\xff\xfe", b"one\ntwo"])
-def test_a_file_without_a_key_is_told(
+def test_a_file_without_a_key_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
 ) -> None:
     file = tmp_path / "key"

@@ -77,14 +77,14 @@ def test_arrays_are_converted_as_a_server_does(
 ) -> None:
     one = add_model(tmp_path, "one", VECTOR)
     doubles, wholes = (np.ones((2, 3)).astype(kind) for kind in (np.float64, np.int64))
-    for values, code, told in ((doubles, 0, ""), (wholes, 1, "is i64; expected f32 (floats)")):
+    for values, code, reported in ((doubles, 0, ""), (wholes, 1, "is i64; expected f32 (floats)")):
         file = tmp_path / f"in.{suffix}"
         if suffix == "npy":
             np.save(file, values)
         else:
             np.savez(file, values)
         assert run_command(["trace", str(one), str(file)]) == code
-        assert told in capsys.readouterr().err
+        assert reported in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_arrays_are_converted_as_a_server_does(
         (["MISMATCH"], 1, "pnnx.Expression sum"),
     ],
 )
-def test_mistakes_are_told_in_a_line(
+def test_mistakes_are_reported_in_a_line(
     arguments: list[str],
     code: int,
     problem: str,

@@ -1,4 +1,4 @@
-"""Defaults that fit the memory, and what is told of them."""
+"""Defaults that fit the memory, and what is reported of them."""
 
 import itertools
 import re
@@ -80,7 +80,7 @@ def test_no_default_becomes_nothing() -> None:
     assert all(getattr(fitted, name) == MIB for name in (*MEMORY_SHARES, "max_run_bytes"))
 
 
-def test_what_was_taken_from_where_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_taken_from_where_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(2, "a quota of 2 CPUs in /q", 512 * MIB, "the limit in /m")
     monkeypatch.setattr("service.config.settings.this_machine", lambda: machine)
     settings = fit_to_memory(Settings(workers=2, max_body_bytes=64 * MIB), machine.memory)

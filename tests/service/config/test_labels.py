@@ -38,7 +38,7 @@ def test_an_empty_line_is_named(are_characters: bool) -> None:
             split_labels(text, are_characters=are_characters)
 
 
-def test_the_task_tells_whether_labels_are_characters(tmp_path: Path) -> None:
+def test_the_task_says_whether_labels_are_characters(tmp_path: Path) -> None:
     assert load_model_config(write(tmp_path, "ocr", "1: a\n\u3000\n")).labels == ("1: a", "\u3000")
     assert load_model_config(write(tmp_path, "classification", "1: a\n0: b\n")).labels == ("b", "a")
     with pytest.raises(ModelConfigError, match="line 2 is empty"):

@@ -50,7 +50,7 @@ def test_least_limit_of_memory_counts(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "ulimit -v" in read_machine(tree, 1, ram=8 * GIB).memory_from
 
 
-def test_platform_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_platform_that_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.delattr(os, "sysconf", raising=False)
     found = read_machine(tmp_path)

@@ -117,7 +117,7 @@ def test_anything_else_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "reported"),
     [
         ({"file:1/model.bin": "AAAA"}, "file:1/model.bin: files cannot come with a request"),
         ({"other": 1}, "other: is unknown; expected config"),
@@ -127,8 +127,8 @@ def test_anything_else_is_refused_by_name() -> None:
         ({"config": '{"max_batch_size": ' + "9" * 5000 + "}"}, "config: is no JSON: "),
     ],
 )
-def test_parameters_that_are_no_configuration_are_refused(parameters: dict[str, Any], told: str) -> None:
-    assert told in refused(parameters)
+def test_parameters_that_are_no_configuration_are_refused(parameters: dict[str, Any], reported: str) -> None:
+    assert reported in refused(parameters)
 
 
 @given(

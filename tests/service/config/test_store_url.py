@@ -64,7 +64,7 @@ def test_secrets_of_urls_are_taken_out_of_a_text() -> None:
     assert without_secrets("http://host:9000/a/b@main is gone") == "http://host:9000/a/b@main is gone"
 
 
-def test_urls_are_taken_out_of_what_clients_are_told() -> None:
+def test_urls_are_taken_out_of_messages_to_clients() -> None:
     text = without_urls(
         "models cannot be read: GET http://minio.internal:9000/b?\u2026 in 3 ms, (s3://b/a), after 3"
     )

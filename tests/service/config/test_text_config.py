@@ -22,7 +22,7 @@ def test_a_tokenizer_of_many_languages_is_read(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_that_is_larger_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_config, "_MOST_BYTES", 100)
+    monkeypatch.setattr(text_config, "_MAX_BYTES", 100)
     (tmp_path / "model.toml").write_text(CONFIG)
     (tmp_path / "tokenizer.json").write_text(" " * 101)
     with pytest.raises(ModelConfigError, match=r"it has 101 bytes; the maximum is 100"):

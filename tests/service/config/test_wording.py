@@ -24,7 +24,7 @@ from service.config.settings import load_settings
         ('[image]\nsize = ["a", 1]', "image.size.0: Input should be a valid integer, got 'a'"),
     ],
 )
-def test_model_files_are_not_told_of_tuples(tmp_path: Path, text: str, problem: str) -> None:
+def test_messages_on_model_files_do_not_name_tuples(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "model.toml").write_text(text)
     with pytest.raises(ModelConfigError) as caught:
         load_model_config(tmp_path)
@@ -32,7 +32,7 @@ def test_model_files_are_not_told_of_tuples(tmp_path: Path, text: str, problem: 
     assert (path, said) == (str(tmp_path / "model.toml"), problem)
 
 
-def test_settings_files_are_not_told_of_tuples(tmp_path: Path) -> None:
+def test_messages_on_settings_files_do_not_name_tuples(tmp_path: Path) -> None:
     (tmp_path / "kuiper.toml").write_text("cors_origins = 5\n")
     with pytest.raises(SettingsError) as caught:
         load_settings({"config": tmp_path / "kuiper.toml"})

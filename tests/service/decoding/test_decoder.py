@@ -66,12 +66,12 @@ while True:
             places[0][0] = "|O8"
         if place == "cut":
             os.ftruncate(int(sys.argv[1]), 8)
-        answer = {"number": number - (place == "another"), "arrays": places}
+        response = {"number": number - (place == "another"), "arrays": places}
         if place == "lies":
-            answer["problem"] = [500, "no_error", "nothing", {}]
-        write_frame(sys.stdout.buffer, answer, json.dumps(sides).encode())
+            response["problem"] = [500, "no_error", "nothing", {}]
+        write_frame(sys.stdout.buffer, response, json.dumps(sides).encode())
 """
-"""A process that does what the place of an image tells it, and decodes others as black."""
+"""A process that does what the place of an image shows it, and decodes others as black."""
 
 
 @pytest.fixture
@@ -193,10 +193,10 @@ def test_a_decoder_that_hangs_is_ended_at_its_limit_and_replaced(stub: Decoder) 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the time of the processor")
-def test_images_that_take_too_much_of_the_processor_are_given_up(
+def test_images_that_take_too_much_of_the_processor_are_aborted(
     decoder: Decoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PATIENCE", 1000.0)
+    monkeypatch.setattr(module, "_PERIOD", 1000.0)
     decoded(decoder, BLACK)
     process = process_of(decoder)
     with pytest.raises(ServiceError) as caught:
@@ -235,7 +235,7 @@ def test_a_decoder_that_fails_costs_its_own_request_alone(stub: Decoder, place: 
     assert (decoded(stub, BLACK) == 0).all()
 
 
-def test_an_response_that_was_not_read_is_never_taken_for_the_next(
+def test_a_response_that_was_not_read_is_never_taken_for_the_next(
     stub: Decoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded(stub, BLACK)
@@ -276,7 +276,7 @@ def test_a_decoder_without_work_is_ended(stub: Decoder, monkeypatch: pytest.Monk
         time.sleep(0.01)
 
 
-def test_the_process_is_told_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_gets_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUIPER_API_KEYS", "secret")
     assert "secret" not in module._environment().values()
 

@@ -58,11 +58,11 @@ def test_a_model_is_written_that_runs(prepare: Prepare) -> None:
     np.testing.assert_allclose(graph.forward([x])[0], x @ WEIGHT.T + BIAS, rtol=1e-6)
 
 
-def test_the_exporter_is_told_shapes_and_types(prepare: Prepare, tmp_path: Path) -> None:
+def test_the_exporter_gets_shapes_and_types(prepare: Prepare, tmp_path: Path) -> None:
     models = prepare("write(); (files / 'told').write_text(' '.join(sys.argv[1:]))")
     export("net.pt", models / "net", inputs=["?,4"])
-    told = (tmp_path / "tools" / "told").read_text()
-    assert told == "model.pt inputshape=[1,4]f32 inputshape2=[2,4]f32"
+    reported = (tmp_path / "tools" / "told").read_text()
+    assert reported == "model.pt inputshape=[1,4]f32 inputshape2=[2,4]f32"
 
 
 def test_labels_make_a_classification(prepare: Prepare, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_labels_make_a_classification(prepare: Prepare, tmp_path: Path) -> None:
     assert (models / "net" / "labels.txt").read_text().split() == ["red", "green", "blue"]
 
 
-def test_a_wrong_number_of_labels_is_told_and_nothing_written(prepare: Prepare, tmp_path: Path) -> None:
+def test_a_wrong_number_of_labels_is_reported_and_nothing_written(prepare: Prepare, tmp_path: Path) -> None:
     models = prepare()
     (tmp_path / "names.txt").write_text("red\ngreen\n")
     with pytest.raises(ExportError, match="labels: there are 2; expected 3"):
@@ -107,7 +107,7 @@ def test_a_model_that_differs_is_not_written(prepare: Prepare) -> None:
     assert left(models) == []
 
 
-def test_an_operator_that_is_left_is_told_with_its_line(prepare: Prepare) -> None:
+def test_an_operator_that_is_left_is_reported_with_its_line(prepare: Prepare) -> None:
     models = prepare(kind="aten::unheard_of")
     with pytest.raises(ExportError, match=r"left aten::unheard_of once, from net.py:7 in forward") as caught:
         export("net.pt", models / "net", inputs=["1,4"])
@@ -216,9 +216,9 @@ def test_a_fixed_size_is_exported_with_a_dynamic_batch_where_nothing_else_helps(
     assert report.notes[0].startswith("exported with dynamic sizes, which were fixed afterwards")
 
 
-def test_the_first_of_several_problems_is_told(prepare: Prepare) -> None:
-    models = prepare("print('Error: told ' + sys.argv[-1]); sys.exit(3)")
-    with pytest.raises(ExportError, match=r"Error: told inputshape2=\[2,4\]f32"):
+def test_the_first_of_several_problems_is_reported(prepare: Prepare) -> None:
+    models = prepare("print('Error: reported ' + sys.argv[-1]); sys.exit(3)")
+    with pytest.raises(ExportError, match=r"Error: reported inputshape2=\[2,4\]f32"):
         export("net.pt", models / "net")
     assert left(models) == []
 
@@ -243,7 +243,7 @@ def test_an_export_that_took_too_long_is_not_tried_again(prepare: Prepare, tmp_p
         ("nothing.pt2", "there is no file nothing.pt2"),
     ],
 )
-def test_what_is_no_source_is_told(source: str, problem: str) -> None:
+def test_what_is_no_source_is_reported(source: str, problem: str) -> None:
     with pytest.raises(ExportError, match=problem):
         open_source(source)
 
@@ -262,7 +262,7 @@ def test_a_model_has_the_name_of_its_source(source: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("config", ["[", "{}", '{"architectures": []}', '{"architectures": null}'])
-def test_a_folder_without_an_architecture_is_told(tmp_path: Path, config: str) -> None:
+def test_a_folder_without_an_architecture_is_reported(tmp_path: Path, config: str) -> None:
     (tmp_path / "config.json").write_text(config)
     with pytest.raises(ExportError, match='names no architecture .*; expected "architectures" with one name'):
         open_source(tmp_path)
@@ -281,6 +281,6 @@ def test_the_report_is_json_as_well(prepare: Prepare) -> None:
 
 
 @pytest.mark.parametrize("name", ["none.pt", "none.onnx"])
-def test_a_missing_file_is_told_as_such(tmp_path: Path, name: str) -> None:
+def test_a_missing_file_is_reported_as_such(tmp_path: Path, name: str) -> None:
     with pytest.raises(ExportError, match=f"there is no file .*{name}"):
         export(str(tmp_path / name), tmp_path / "m", inputs=["1,3"])

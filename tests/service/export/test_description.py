@@ -1,4 +1,4 @@
-"""`model.toml` of an export: what the source tells, and what the user says in its place."""
+"""`model.toml` of an export: what the source shows, and what the user says in its place."""
 
 import json
 import tomllib
@@ -31,7 +31,7 @@ def described(
     return tomllib.loads((folder / "model.toml").read_text()), notes
 
 
-def test_what_the_source_tells_of_pictures(tmp_path: Path) -> None:
+def test_what_the_source_says_of_pictures(tmp_path: Path) -> None:
     preset = Preset("", {"resize": "crop", "shorter_side": 9, "mean": (0.5, 0.4, 0.3)})
     known = Known("classification", ["a", "b", "c"], preset, notes=["mind this"])
     config, notes = described(tmp_path, known, PICTURE)
@@ -58,17 +58,17 @@ def test_what_the_user_says_comes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "most", "length"),
+    ("reported", "most", "length"),
     [(None, None, 512), (None, 40, 40), (30, 40, 30), (60, 40, 40), (60, None, 60)],
 )
 def test_the_longest_text_is_what_all_take(
-    tmp_path: Path, told: int | None, most: int | None, length: int
+    tmp_path: Path, reported: int | None, most: int | None, length: int
 ) -> None:
     (tmp_path / "source").mkdir()
     tokenizer = tmp_path / "source" / "tokenizer.json"
     tokenizer.write_text("{}")
-    if told is not None:
-        (tmp_path / "source" / "tokenizer_config.json").write_text(json.dumps({"model_max_length": told}))
+    if reported is not None:
+        (tmp_path / "source" / "tokenizer_config.json").write_text(json.dumps({"model_max_length": reported}))
     known = Known("text-classification", ["a", "b", "c"], tokenizer=tokenizer, max_length=most)
     config, _ = described(tmp_path, known, IDS)
     assert config["text"] == {"tokenizer": "tokenizer.json", "max_length": length}

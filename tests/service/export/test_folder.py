@@ -74,7 +74,7 @@ def test_a_file_is_not_replaced(tmp_path: Path) -> None:
         check_place(tmp_path / "net", force=True)
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file")
     with (
         pytest.raises(ExportError, match="models cannot be written: "),

@@ -32,5 +32,5 @@ def test_inputs_are_called_as_in_the_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wanted", [["a"], ["a", "a"], ["a", "b c"], ["a", ""], ["1", "0"], ["a", "sum"], ["a", "total"]]
 )
-def test_names_that_could_not_be_told_apart_are_not_taken(tmp_path: Path, wanted: list[str]) -> None:
+def test_names_that_could_not_be_distinguished_are_not_taken(tmp_path: Path, wanted: list[str]) -> None:
     assert names(tmp_path, wanted) == ["pnnx_input_0", "pnnx_input_1"]

@@ -23,12 +23,12 @@ def test_shapes_are_read(text: str, spec: InputSpec) -> None:
 
 
 @pytest.mark.parametrize("text", ["1,0,3", "1,-1", "1,,3", "a", "1;3", "?3", "1.5"])
-def test_what_is_no_shape_is_told(text: str) -> None:
+def test_what_is_no_shape_is_reported(text: str) -> None:
     with pytest.raises(ExportError, match="is not a size; expected sizes with commas between"):
         parse_input(text)
 
 
-def test_an_unknown_type_is_told() -> None:
+def test_an_unknown_type_is_reported() -> None:
     with pytest.raises(ExportError, match="there is no type 'float'; expected one of f32"):
         parse_input("1,3:float")
 
@@ -57,7 +57,7 @@ def test_a_type_that_is_not_given_is_the_source_s_or_follows_from_the_name() -> 
         named_specs(given[:2], declared[:1], "net")
 
 
-def test_dynamic_dimensions_are_given_up_in_steps() -> None:
+def test_dynamic_dimensions_are_aborted_in_steps() -> None:
     specs = [parse_input("?,3,8?"), parse_input("?,4")]
     shown = [[str(spec) for spec in each] for each in less_dynamic(specs, None)]
     assert shown == [["(?,3,?)f32", "(?,4)f32"], ["(?,3,8)f32", "(?,4)f32"], ["(1,3,8)f32", "(1,4)f32"]]

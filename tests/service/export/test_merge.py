@@ -1,4 +1,4 @@
-"""How two graphs of fixed sizes become one of open sizes."""
+"""How two graphs of fixed sizes become one of dynamic sizes."""
 
 from pathlib import Path
 
@@ -64,10 +64,10 @@ def test_the_last_size_that_is_none_of_the_input_follows_from_the_others(tmp_pat
         (
             "F.pad p 1 1 0 1 pad=(0,{w})\n",
             "F.pad p 1 1 0 1 pad=(0,{w})\n",
-            r"F.pad p depends on the open sizes in",
+            r"F.pad p depends on the dynamic sizes in",
         ),
         ("F.relu a 1 1 0 1\n", "F.relu a 1 1 0 1 inplace=True\n", "is written differently for other sizes"),
-        ("F.relu a 1 1 0 1\n", "F.gelu a 1 1 0 1\n", "depends on the open sizes"),
+        ("F.relu a 1 1 0 1\n", "F.gelu a 1 1 0 1\n", "depends on the dynamic sizes"),
     ],
 )
 def test_what_is_no_size_cannot_be_merged(one: str, other: str, problem: str) -> None:

@@ -37,7 +37,7 @@ def test_numbers_have_both_signs_unless_the_model_minds() -> None:
     assert root.min() >= 0
 
 
-def test_masks_hide_both_ends_in_turns() -> None:
+def test_masks_hide_both_ends_alternately() -> None:
     spec = parse_input("3,8:i64")
     named = type(spec)(spec.shape, spec.is_open, spec.dtype, "attention_mask")
     trial = Trial([named], [named.shape], list)

@@ -1,4 +1,4 @@
-"""What the table in Ultralytics' files tells."""
+"""What the table in Ultralytics' files shows."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ CONFIG = {
 }
 
 
-def test_a_detector_tells_its_labels_pictures_and_input() -> None:
+def test_a_detector_shows_its_labels_pictures_and_input() -> None:
     config = read_config(json.dumps(CONFIG))
     known = known_of(config)
     assert (known.task, known.labels, known.notes) == ("detection", ["cat", "dog"], ())

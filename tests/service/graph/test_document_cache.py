@@ -19,7 +19,7 @@ def test_what_was_kept_is_found_by_model_and_options() -> None:
 
 
 def test_documents_that_nobody_asked_for_give_way() -> None:
-    cache, model = DocumentCache(most_bytes=10), Model()
+    cache, model = DocumentCache(max_bytes=10), Model()
     for name in ("a", "b"):
         cache.keep(model, name, tagged(b"12345"))
     assert cache.find(model, "a") is not None
@@ -38,7 +38,7 @@ def test_short_documents_are_no_more_than_can_be_kept_beside_each_other() -> Non
 
 
 def test_a_document_takes_the_place_of_the_one_before() -> None:
-    cache, model = DocumentCache(most_bytes=10), Model()
+    cache, model = DocumentCache(max_bytes=10), Model()
     for content in (b"123456", b"654321"):
         cache.keep(model, "a", tagged(content))
     found = cache.find(model, "a")
@@ -56,5 +56,5 @@ def test_documents_of_models_that_are_gone_are_dropped() -> None:
     assert len(cache) == 1
 
 
-def test_tags_tell_contents_apart() -> None:
+def test_tags_distinguish_contents() -> None:
     assert tagged(b"a").tag == tagged(b"a").tag != tagged(b"b").tag

@@ -54,7 +54,7 @@ def test_mermaid(tmp_path: Path) -> None:
     assert draw_mermaid(describe_graph(make_graph(tmp_path, PAIR)), "pair") == MERMAID
 
 
-def test_open_dimensions_are_question_marks() -> None:
+def test_dynamic_dimensions_are_question_marks() -> None:
     description = hostile("a")
     description["operands"][0] |= {"shape": [None, 3], "dtype": "f32"}
     assert '[label="a (?,3)f32"]' in draw_dot(description, "t")

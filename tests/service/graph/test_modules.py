@@ -1,4 +1,4 @@
-"""Modules as names of operators tell them, and graphs with some of them closed."""
+"""Modules as names of operators show them, and graphs with some of them closed."""
 
 import random
 from collections.abc import Sequence

@@ -43,7 +43,7 @@ def test_operands_know_both_ends(tmp_path: Path) -> None:
     }
 
 
-def test_open_dimensions_are_null_and_shapes_left_out_are_worked_out(tmp_path: Path) -> None:
+def test_dynamic_dimensions_are_null_and_shapes_left_out_are_worked_out(tmp_path: Path) -> None:
     operands = describe_graph(make_graph(tmp_path, LINEAR, WEIGHT))["operands"]
     assert [operand["shape"] for operand in operands] == [[None, 3], [1, 2], [None, 2]]
 

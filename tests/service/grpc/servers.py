@@ -64,10 +64,10 @@ class RawClient:
         """Return status code, error code and sentence of a call that is refused."""
         with pytest.raises(grpc.RpcError) as caught:
             self.call(data, method, **options)
-        return told(caught.value)
+        return reported(caught.value)
 
 
-def told(error: Any) -> tuple[str, str, str]:
+def reported(error: Any) -> tuple[str, str, str]:
     """Return status code, error code and sentence of an error."""
     metadata = dict(error.trailing_metadata() or ())
     return error.code().name, metadata.get("error-code", ""), error.details()

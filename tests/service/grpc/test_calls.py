@@ -9,7 +9,7 @@ import pytest
 from tritonclient.grpc import service_pb2
 
 from service.grpc.messages import message_class
-from tests.service.grpc.servers import INFER, RawClient, blocked, grpc_address, serving_both, told
+from tests.service.grpc.servers import INFER, RawClient, blocked, grpc_address, reported, serving_both
 from tests.service.server.process import SOON, ServerProcess
 
 _Status = message_class("grpc.health.v1.HealthCheckResponse")
@@ -83,7 +83,7 @@ def test_the_parameter_timeout_and_the_deadline_both_hold(raw: RawClient, grpc_s
     entry = {"timeout": service_pb2.InferParameter(int64_param=4_000_000)}
     call = raw.channel.unary_unary(INFER).future(blocked(55, parameters=entry), timeout=SOON)
     assert grpc_server.entered.take() == 55
-    status, code, sentence = told(call.exception())
+    status, code, sentence = reported(call.exception())
     grpc_server.gate.give()
     assert (status, code, "4 s" in sentence) == ("DEADLINE_EXCEEDED", "timeout", True)
 
@@ -95,13 +95,13 @@ def test_health(raw: RawClient) -> None:
         assert _Status.FromString(response).status == 1
     with pytest.raises(grpc.RpcError) as caught:
         check(_Health(service="none").SerializeToString(), timeout=SOON)
-    assert told(caught.value)[:2] == ("NOT_FOUND", "service_not_found")
+    assert reported(caught.value)[:2] == ("NOT_FOUND", "service_not_found")
     watch = raw.channel.unary_stream("/grpc.health.v1.Health/Watch")
     long = _Health(service="n" * 5000).SerializeToString()
     for ask in (lambda: check(long, timeout=SOON), lambda: list(watch(long, timeout=SOON))):
         with pytest.raises(grpc.RpcError) as caught:
             ask()
-        assert told(caught.value)[:2] == ("RESOURCE_EXHAUSTED", "body_too_large")
+        assert reported(caught.value)[:2] == ("RESOURCE_EXHAUSTED", "body_too_large")
     for service, status in (("", 1), ("none", 3)):
         responses = watch(_Health(service=service).SerializeToString(), timeout=SOON)
         assert _Status.FromString(next(responses)).status == status

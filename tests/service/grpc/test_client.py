@@ -30,8 +30,8 @@ def check_infer(client: Any, http: Any, model: str, arrays: dict[str, Array], **
     found, wanted = response.get_response(), expected.get_response()
     assert (found.model_name, found.model_version) == (wanted["model_name"], wanted["model_version"])
     assert [output.name for output in found.outputs] == [output["name"] for output in wanted["outputs"]]
-    for output, told in zip(found.outputs, wanted["outputs"], strict=True):
-        assert (output.datatype, list(output.shape)) == (told["datatype"], told["shape"])
+    for output, reported in zip(found.outputs, wanted["outputs"], strict=True):
+        assert (output.datatype, list(output.shape)) == (reported["datatype"], reported["shape"])
         same(response.as_numpy(output.name), expected.as_numpy(output.name))
     return response
 
@@ -141,9 +141,9 @@ def test_calls_that_are_refused(client: Any, call: Any, status: str) -> None:
 def test_trace_settings(client: Any, http: Any) -> None:
     def shown(model: str | None = None) -> dict[str, Any]:
         settings = client.get_trace_settings(model).settings
-        told = {name: list(entry.value) for name, entry in settings.items()}
-        assert {name: [value] if isinstance(value, str) else value for name, value in over(model)} == told
-        return told
+        reported = {name: list(entry.value) for name, entry in settings.items()}
+        assert {name: [value] if isinstance(value, str) else value for name, value in over(model)} == reported
+        return reported
 
     def over(model: str | None) -> Any:
         return http.get_trace_settings(model).items()
@@ -342,7 +342,7 @@ def test_timeout_is_in_microseconds(client: Any) -> None:
     assert "0.05" in message
 
 
-def test_a_fault_of_the_server_tells_nothing_but_the_request(client: Any) -> None:
+def test_a_fault_of_the_server_shows_nothing_but_the_request(client: Any) -> None:
     status, message = refusal(
         client, "fault", [tensor("0", np.array([5], np.float32))], headers={"x-request-id": "f1"}
     )

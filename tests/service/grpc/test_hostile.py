@@ -20,7 +20,7 @@ from service.grpc.infer_message import split
 from service.grpc.options import channel_options, is_unpacking_bounded
 from service.grpc.status import details_of
 from service.grpc.wire import FIXED32, FIXED64, VARINT, prefix, varint
-from tests.service.grpc.servers import RawClient, told
+from tests.service.grpc.servers import RawClient, reported
 from tests.service.grpc.test_streaming import STREAM
 from tests.service.server.process import SOON, ServerProcess
 
@@ -179,7 +179,7 @@ def test_no_more_is_unpacked_than_a_message_may_have(
     assert peak_bytes(grpc_server.process.pid) - before < 20 << 20
 
 
-def test_old_versions_of_grpc_are_told_to_refuse_compressed_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_versions_of_grpc_refuse_compressed_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     for version in ("1.83.9", "1.9.0", "nothing", "1"):
         monkeypatch.setattr(grpc, "__version__", version)
         assert ("grpc.compression_enabled_algorithms_bitset", 1) in channel_options(Settings())
@@ -296,7 +296,7 @@ def test_thousands_of_calls_at_once(raw: RawClient) -> None:
     endings = set()
     for call in waiting:
         error = call.exception()
-        endings.add("OK" if error is None else told(error)[:2])
+        endings.add("OK" if error is None else reported(error)[:2])
     assert endings <= {"OK", ("UNAVAILABLE", "queue_full"), ("RESOURCE_EXHAUSTED", "")}
     assert "OK" in endings
 

@@ -52,7 +52,7 @@ def test_what_has_begun_is_answered(tmp_path: Path) -> None:
         assert server.exit_code() == 0
 
 
-def test_a_port_in_use_is_told_in_words(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_words(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -64,7 +64,7 @@ def test_a_port_in_use_is_told_in_words(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_clients_that_are_gone_without_a_word_are_given_up() -> None:
+def test_clients_that_are_gone_without_a_word_are_aborted() -> None:
     options = dict(channel_options(Settings(), is_shared=False))
     assert options["grpc.keepalive_time_ms"] == 30_000
     assert options["grpc.keepalive_timeout_ms"] == options["grpc.http2.ping_timeout_ms"] == 60_000

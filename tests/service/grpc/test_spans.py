@@ -51,12 +51,12 @@ def test_spans_of_calls_reach_the_collector(models: Path, collector: Collector) 
     assert {infer.parent_span_id.hex(), whole.parent_span_id.hex()} == {PARENT}
     assert refused.trace_id.hex() != TRACE_ID
     assert infer.kind == refused.kind == whole.kind == Span.SPAN_KIND_SERVER
-    told = attributes(infer)
-    assert told["rpc.system.name"] == "grpc"
-    assert (told["rpc.method"], told["rpc.response.status_code"]) == (INFER[1:], "OK")
-    assert told["kuiper.model"] == "vector"
-    told = attributes(refused)
-    assert (told["rpc.response.status_code"], told["error.type"]) == ("NOT_FOUND", "NOT_FOUND")
+    reported = attributes(infer)
+    assert reported["rpc.system.name"] == "grpc"
+    assert (reported["rpc.method"], reported["rpc.response.status_code"]) == (INFER[1:], "OK")
+    assert reported["kuiper.model"] == "vector"
+    reported = attributes(refused)
+    assert (reported["rpc.response.status_code"], reported["error.type"]) == ("NOT_FOUND", "NOT_FOUND")
     assert {part.parent_span_id for part in parts} == {whole.span_id}
     assert len(parts) == 2
     assert {forward.parent_span_id for forward in forwards} == {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tritonclient.grpc import service_pb2
 
-from service.grpc.streaming import MOST_STREAMS
-from tests.service.grpc.servers import RawClient, grpc_address, serving_both, tensor, told
+from service.grpc.streaming import MAX_STREAMS
+from tests.service.grpc.servers import RawClient, grpc_address, reported, serving_both, tensor
 from tests.service.server.process import SOON, ServerProcess
 from tests.service.v2.calls import PAIR
 
@@ -88,7 +88,7 @@ def test_errors_do_not_end_a_stream_unless_it_is_strict(raw: RawClient) -> None:
     assert [response.infer_response.id for response in responses] == ["a", "", "b"]
     with pytest.raises(grpc.RpcError) as caught:
         list(stream(iter(messages), timeout=SOON, metadata=(("triton_grpc_error", "true"),)))
-    assert told(caught.value)[:2] == ("INVALID_ARGUMENT", "invalid_message")
+    assert reported(caught.value)[:2] == ("INVALID_ARGUMENT", "invalid_message")
 
 
 def test_a_stream_that_never_ends_answers_each_request_as_it_comes(raw: RawClient) -> None:
@@ -124,14 +124,14 @@ def canceled(client: Any) -> int:
 
 
 def test_one_client_has_so_many_streams(raw: RawClient) -> None:
-    senders = [Sender() for _ in range(MOST_STREAMS)]
+    senders = [Sender() for _ in range(MAX_STREAMS)]
     streams = [raw.channel.stream_stream(STREAM)(iter(sender), timeout=SOON) for sender in senders]
     for sender, responses in zip(senders, streams, strict=True):
         sender.send(request("same_f32", 1))
         assert not response(next(responses)).error_message
     with pytest.raises(grpc.RpcError) as caught:
         next(raw.channel.stream_stream(STREAM)(iter([request("same_f32", 1)]), timeout=SOON))
-    assert told(caught.value)[:2] == ("RESOURCE_EXHAUSTED", "too_many_streams")
+    assert reported(caught.value)[:2] == ("RESOURCE_EXHAUSTED", "too_many_streams")
     for sender in senders:
         sender.send(None)
     for responses in streams:

@@ -166,7 +166,7 @@ def test_keys_come_in_either_header(headers: list[tuple[bytes, bytes]], keys: li
     assert credentials(headers) == keys
 
 
-async def test_responses_tell_what_is_missing(visitor: AsyncClient) -> None:
+async def test_responses_show_what_is_missing(visitor: AsyncClient) -> None:
     response = await visitor.get("/models", headers={"X-Request-ID": "r1"})
     assert (response.status_code, response.json()["code"]) == (401, "key_needed")
     assert list(response.json()) == ["error", "code", "details"]
@@ -189,7 +189,7 @@ async def test_admin_calls_without_admin_keys_say_why(models: Path) -> None:
     assert "admin_keys" in response.json()["error"]
 
 
-async def test_paths_that_do_not_exist_are_not_told_of(visitor: AsyncClient) -> None:
+async def test_paths_that_do_not_exist_are_not_reported(visitor: AsyncClient) -> None:
     assert (await visitor.get("/nowhere")).status_code == 401
     assert (await visitor.get("/nowhere", headers=bearer(API))).status_code == 404
 

@@ -63,14 +63,14 @@ async def test_undeclared_length_is_counted() -> None:
     assert caught.value.details["limit"] == 10
 
 
-async def test_body_that_does_not_arrive_is_given_up() -> None:
+async def test_body_that_does_not_arrive_is_aborted() -> None:
     with pytest.raises(ServiceError) as caught:
         await read_body(request(hang), LIMITS, 0.01, Lifecycle())
     assert (caught.value.status, caught.value.code) == (408, "body_timeout")
     assert caught.value.headers["Connection"] == "close"
 
 
-async def test_body_that_is_still_arriving_after_the_drain_is_given_up(
+async def test_body_that_is_still_arriving_after_the_drain_is_aborted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("service.lifecycle.LAST_SECONDS", 0.01)
@@ -84,7 +84,7 @@ async def test_body_that_is_still_arriving_after_the_drain_is_given_up(
     assert raised.value.headers["Connection"] == "close"
 
 
-async def test_client_that_leaves_midway_is_told_apart() -> None:
+async def test_client_that_leaves_midway_is_distinguished() -> None:
     with pytest.raises(ClientDisconnect):
         await read_body(request(sending(b"012", disconnect=True)), LIMITS, 20, Lifecycle())
 

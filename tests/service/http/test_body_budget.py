@@ -33,7 +33,7 @@ class Channel:
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """Time that passes when it is reported to."""
 
     def __init__(self) -> None:
         self.now = 100.0

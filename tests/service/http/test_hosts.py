@@ -93,7 +93,7 @@ def test_application_that_another_server_runs_checks_what_comes_by_loopback(serv
 
 
 def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.http.hosts._MOST_KNOWN", 3)
+    monkeypatch.setattr("service.http.hosts._MAX_KNOWN", 3)
     hosts = AllowedHosts("127.0.0.1", ())
     for port in range(10):
         assert status(hosts, b"localhost:%d" % port) == 200

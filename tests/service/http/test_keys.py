@@ -36,7 +36,7 @@ def ring(keys: str | None = None, path: Path | None = None, clock: Clock | None 
 
 
 def write(path: Path, text: str) -> Path:
-    """Write a file anew, as a file of its own: its time alone might be that of the one before."""
+    """Write a file again, as a file of its own: its time alone might be that of the one before."""
     draft = path.with_suffix(".new")
     draft.write_text(text)
     return draft.replace(path)

@@ -72,7 +72,7 @@ def test_browser_behind_a_proxy_that_sends_another_host_is_believed() -> None:
     assert status("POST", RUN, origin="https://models.example", sec_fetch_site="same-origin") == 200
 
 
-def test_name_that_was_resolved_anew_is_refused_whatever_else_is_sent() -> None:
+def test_name_that_was_resolved_again_is_refused_whatever_else_is_sent() -> None:
     same = {
         "origin": "http://evil.example:8000",
         "sec_fetch_site": "same-origin",
@@ -112,7 +112,7 @@ async def test_body_of_a_refused_request_is_not_asked_for() -> None:
     assert (b"connection", b"close") in sent[0]["headers"]
 
 
-async def test_pages_of_listed_origins_go_on_and_others_are_told_why(models: Path) -> None:
+async def test_pages_of_listed_origins_go_on_and_others_get_the_reason(models: Path) -> None:
     app = create_app(Settings(models=models, workers=1, cors_origins=(LISTED,)))
     question = {"inputs": [{"data": [[-1, 0, 1]]}]}
     async with (

@@ -66,7 +66,7 @@ CASES = _cases()
 
 
 def golden(case: ResizingCase) -> Array:
-    """Return the stored answer: float64 (rows, columns, 3), grey levels."""
+    """Return the stored result: float64 (rows, columns, 3), grey levels."""
     with np.load(DATA) as stored:
         levels: Array = stored[case.name]
     return levels / (1 if levels.dtype == np.uint8 else PARTS)

@@ -73,7 +73,7 @@ def test_strips_of_all_modes(monkeypatch: pytest.MonkeyPatch, mode: str, colour:
     np.testing.assert_array_equal(_planes(mode, 8, config), whole)
 
 
-def test_what_pillow_raises_for_a_strip_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_pillow_raises_for_a_strip_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> Image.Image:
         raise SyntaxError("broken palette")
 

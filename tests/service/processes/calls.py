@@ -12,7 +12,7 @@ import grpc
 import numpy as np
 from tritonclient.grpc import service_pb2
 
-from tests.service.grpc.servers import INFER, told
+from tests.service.grpc.servers import INFER, reported
 from tests.service.server.client_threads import ClientThreads
 from tests.service.server.process import SOON
 
@@ -118,7 +118,7 @@ class Callers(ClientThreads):
                     caller.responses += 1
                     self._counted.notify_all()
             except grpc.RpcError as error:
-                caller.errors[told(error)] += 1
+                caller.errors[reported(error)] += 1
                 return
             finally:
                 caller.longest = max(caller.longest, monotonic() - began)

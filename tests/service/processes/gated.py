@@ -16,7 +16,7 @@ test.Gate   gate 1 1 0 1
 nn.ReLU     relu 1 1 1 2
 pnnx.Output out  1 0 2
 """
-"""Answers max(x, 0)."""
+"""Returns max(x, 0)."""
 
 
 def _same(input: TensorSpec) -> TensorSpec:

@@ -16,7 +16,7 @@ RESPONSE = b"[[1"
 
 
 @dataclass
-class Told:
+class ClientReport:
     """What a client saw.
 
     Attributes:
@@ -53,29 +53,30 @@ class Load(ClientThreads):
         self._tls = tls
         self._path = path
         self._counted = threading.Condition()
-        self.told = [Told() for _ in range(clients)]
+        self.reports = [ClientReport() for _ in range(clients)]
         super().__init__(clients)
 
     @property
     def responses(self) -> Counter[int]:
         """How many responses there were of each status."""
-        return sum((told.responses for told in self.told), Counter())
+        return sum((reported.responses for reported in self.reports), Counter())
 
     @property
     def broken(self) -> list[str]:
         """Why there were none on some connections."""
-        return [reason for told in self.told for reason in told.broken]
+        return [reason for reported in self.reports for reason in reported.broken]
 
     def until_answered(self, count: int) -> None:
         """Return when each client has got so many responses more."""
-        wanted = [told.responses.total() + count for told in self.told]
+        wanted = [reported.responses.total() + count for reported in self.reports]
         with self._counted:
             assert self._counted.wait_for(
                 lambda: all(
-                    told.responses.total() >= least for told, least in zip(self.told, wanted, strict=True)
+                    reported.responses.total() >= least
+                    for reported, least in zip(self.reports, wanted, strict=True)
                 ),
                 SOON,
-            ), self.told
+            ), self.reports
 
     def _connect(self) -> http.client.HTTPConnection:
         host, port = self._address.hostname or "", self._address.port
@@ -84,22 +85,22 @@ class Load(ClientThreads):
         return http.client.HTTPSConnection(host, port, timeout=SOON, context=self._tls)
 
     def _run(self, number: int) -> None:
-        told = self.told[number]
+        reported = self.reports[number]
         connection = self._connect()
         while not self._stopped.is_set():
             began = monotonic()
             try:
-                told.asked += 1
+                reported.asked += 1
                 connection.request("POST", self._path, BODY, {"Content-Type": "application/json"})
                 response = connection.getresponse()
                 body = response.read()
                 assert response.status != 200 or RESPONSE in body, body
                 with self._counted:
-                    told.responses[response.status] += 1
+                    reported.responses[response.status] += 1
                     self._counted.notify_all()
             except (OSError, http.client.HTTPException) as error:
-                told.broken.append(repr(error))
+                reported.broken.append(repr(error))
                 connection.close()
                 connection = self._connect()
-            told.longest = max(told.longest, monotonic() - began)
+            reported.longest = max(reported.longest, monotonic() - began)
         connection.close()

@@ -1,4 +1,4 @@
-"""A signal that comes when a process hardly runs, and nobody has told it yet what to do on signals."""
+"""A signal that comes when a process hardly runs, and has no signal handlers yet."""
 
 import signal
 from pathlib import Path

@@ -38,7 +38,7 @@ def server(models: Path) -> Iterator[ServerProcess]:
 
 
 def answered(server: ServerProcess) -> tuple[float, float]:
-    """Return how many runs and how many calls succeeded, as `/metrics` of any process tells."""
+    """Return how many runs and how many calls succeeded, as `/metrics` of any process shows."""
     found = samples(server)
     (calls,) = [
         value
@@ -64,9 +64,9 @@ def test_rolling_restart_loses_no_calls(server: ServerProcess) -> None:
     (statistics,) = httpx.get(f"{server.url}/v2/models/vector/stats", timeout=SOON).json()["model_stats"]
     with channels(grpc_address(server), 1) as (channel,):
         data = RawClient(channel).call(b"", "ModelStatistics")
-    (told,) = service_pb2.ModelStatisticsResponse.FromString(data).model_stats
-    assert told.inference_stats.success.count == runs
-    assert told.inference_count == statistics["inference_count"] == runs
+    (reported,) = service_pb2.ModelStatisticsResponse.FromString(data).model_stats
+    assert reported.inference_stats.success.count == runs
+    assert reported.inference_count == statistics["inference_count"] == runs
 
 
 def test_killed_process_takes_only_its_own_connections(server: ServerProcess) -> None:
@@ -191,7 +191,7 @@ def test_large_messages_come_whole(models: Path) -> None:
     assert output == np.maximum(rows, 0).tobytes()
 
 
-def test_a_port_in_use_is_told_in_words(models: Path) -> None:
+def test_a_port_in_use_is_reported_in_words(models: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

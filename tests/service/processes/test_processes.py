@@ -52,10 +52,10 @@ def http_counts(found: dict[str, float]) -> list[float]:
 
 
 def children(server: ServerProcess) -> dict[int, int]:
-    """Return the process ids of the children by the number of their slot, as their start times tell them apart."""
-    told = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    """Return the process ids of the children by the number of their slot, as their start times distinguish them."""
+    reported = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     numbers = {}
-    for pid in map(int, told):
+    for pid in map(int, reported):
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         slot = next(value for value in variables if value.startswith(b"_KUIPER_SLOT="))
         numbers[int(re.findall(rb'"number": (\d+)', slot)[0])] = pid
@@ -119,14 +119,14 @@ def test_killed_process_takes_only_its_own_connections(server: ServerProcess) ->
         new = samples(server)
     total = load.responses.total()
     assert load.responses == {200: total}
-    assert all(len(told.broken) <= 1 for told in load.told), (
+    assert all(len(reported.broken) <= 1 for reported in load.reports), (
         "a client was cut off on a connection to another process"
     )
     assert total <= answered(server) <= total + len(load.broken), (
         "what the killed process has counted is kept"
     )
     assert sum(name.startswith("kuiper_workers{") for name in new) == 2
-    assert max(told.longest for told in load.told) < max(5.0, restart / 2), (
+    assert max(reported.longest for reported in load.reports) < max(5.0, restart / 2), (
         "clients wait neither for the dead nor for the new one"
     )
 

@@ -47,7 +47,7 @@ def test_process_that_is_killed_while_it_is_replaced_gets_one_successor(server: 
     assert len(third) == 2
     assert not set(third.values()) & set(second.values())
     assert load.responses == {200: load.responses.total()}
-    assert all(len(told.broken) <= 1 for told in load.told)
+    assert all(len(reported.broken) <= 1 for reported in load.reports)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def gated(tmp_path: Path, gate: Path) -> Iterator[ServerProcess]:
 
 
 def close(gate: Path) -> int:
-    """Have the next process wait while it loads models; returns the pipe that tells when it does."""
+    """Have the next process wait while it loads models; returns the pipe that shows when it does."""
     os.mkfifo(gate / "entered")
     os.mkfifo(gate / "gate")
     return os.open(gate / "entered", os.O_RDWR)

@@ -8,7 +8,7 @@ from service.config.setting_file import SettingsError
 from service.ray.arguments import read_arguments
 
 
-def test_settings_and_deployment_are_told_apart() -> None:
+def test_settings_and_deployment_are_distinguished() -> None:
     given = {"models": "models", "workers": 2, "deployment": {"num_replicas": 3, "num_cpus": 2}}
     settings = {"models": "models", "workers": 2}
     assert read_arguments(given) == (settings, {"num_replicas": 3, "num_cpus": 2})
@@ -29,7 +29,7 @@ def test_settings_and_deployment_are_told_apart() -> None:
         ({"deployment": 3}, "deployment: expected a table"),
     ],
 )
-def test_what_is_wrong_is_told(given: dict[str, Any], problem: str) -> None:
+def test_what_is_wrong_is_reported(given: dict[str, Any], problem: str) -> None:
     with pytest.raises(SettingsError) as caught:
         read_arguments(given)
     assert problem in str(caught.value)

@@ -19,6 +19,6 @@ def test_the_extra_is_named() -> None:
         build({"models": "models"})
 
 
-def test_wrong_arguments_are_told_before() -> None:
+def test_wrong_arguments_are_reported_before() -> None:
     with pytest.raises(SettingsError, match="port"):
         build({"port": 1})

@@ -76,7 +76,7 @@ async def test_workers_fit_the_cpus_of_the_replica(
     assert settings.max_body_bytes < 1 << 30
 
 
-async def test_a_python_proxy_is_told(
+async def test_a_python_proxy_is_reported(
     models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)

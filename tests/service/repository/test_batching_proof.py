@@ -170,7 +170,7 @@ def test_all_inputs_have_the_batch_axis() -> None:
     assert "declares no shape" in str(obstacle(lambda x: x, (None, "f32")))
 
 
-def test_open_dimensions_are_tried_at_several_extents() -> None:
+def test_dynamic_dimensions_are_tried_at_several_extents() -> None:
     def runs_at(*extents: int) -> Forward:
         def forward(array: Array) -> Array:
             if array.shape[1] not in extents:

@@ -20,7 +20,7 @@ def test_model_that_does_not_run_on_its_declared_shapes_is_refused(tmp_path: Pat
 
 
 @pytest.mark.parametrize("warm", [True, False])
-def test_sizes_that_nothing_tells_prove_nothing(tmp_path: Path, warm: bool) -> None:
+def test_sizes_that_nothing_shows_prove_nothing(tmp_path: Path, warm: bool) -> None:
     write_model(tmp_path, ODD.format(shape="(?,3)"))
     assert load_version("m", tmp_path, LoadOptions(warm_up=warm)).warmed_up == ()
 

@@ -5,7 +5,7 @@ import pytest
 from service.repository.load_progress import LoadProgress, LoadState, LoadStoppedError, go_on
 
 
-def test_state_is_told_in_words() -> None:
+def test_state_is_reported_in_words() -> None:
     assert str(LoadState(0, None, ())) == ""
     assert str(LoadState(17, 17, ())) == "17 of 17 models"
     assert str(LoadState(3, 17, ("compiling digits batch 8",))) == "3 of 17 models, compiling digits batch 8"
@@ -72,7 +72,7 @@ def test_stop_ends_loads_before_their_next_steps() -> None:
     go_on("c")
 
 
-def test_what_is_waited_for_is_told_until_an_attempt_gets_further() -> None:
+def test_what_is_waited_for_is_reported_until_an_attempt_gets_further() -> None:
     seen: list[str] = []
     progress = LoadProgress(lambda state: seen.append(str(state)))
     for _ in range(2):

@@ -79,7 +79,7 @@ def test_broken_version_leaves_the_others(tmp_path: Path) -> None:
     assert third.startswith("m/3/model.bin: ")
 
 
-def test_what_is_wrong_with_the_whole_model_is_told_once(tmp_path: Path) -> None:
+def test_what_is_wrong_with_the_whole_model_is_reported_once(tmp_path: Path) -> None:
     folder = add_versions(tmp_path, "m", {"1": VECTOR})
     (folder / "model.toml").write_text("versions = 3\n")
     problem = 'expected "all", "latest" or a list of version numbers from 1, got 3'
@@ -102,7 +102,7 @@ def test_override_stands_in_for_the_configuration(tmp_path: Path) -> None:
     assert (kept.max_batch_size, kept.max_queue_delay_ms) == (1, 9)
 
 
-def test_override_that_does_not_go_with_the_configuration_is_told(tmp_path: Path) -> None:
+def test_override_that_does_not_go_with_the_configuration_is_reported(tmp_path: Path) -> None:
     add_model(tmp_path, "m", VECTOR)
     entry = load(tmp_path, max_batch_size=2, dynamic_batching={"preferred_batch_size": [4]})
     assert entry.reason == (

@@ -30,14 +30,14 @@ async def test_function_runs_on_another_thread_in_the_context_of_its_caller() ->
     assert await threads.run(lambda: (number.get(), threading.current_thread().name[:6])) == (7, "loader")
     with pytest.raises(IndexError):
         await threads.run(lambda: list[int]().pop())
-    threads.give_up(ValueError())
+    threads.abort(ValueError())
 
 
 async def test_those_who_wait_and_those_who_come_are_refused() -> None:
     threads, running, queued = LoadingThreads(1), Held(), Held()
     calls = [asyncio.create_task(threads.run(function)) for function in (running, queued)]
     assert await asyncio.to_thread(running.entered.wait, SOON)
-    threads.give_up(ValueError("over"))
+    threads.abort(ValueError("over"))
     for call in calls:
         with pytest.raises(ValueError, match="over"):
             await call
@@ -47,7 +47,7 @@ async def test_those_who_wait_and_those_who_come_are_refused() -> None:
     assert not queued.entered.is_set()
 
 
-async def test_caller_that_is_cancelled_is_told_so() -> None:
+async def test_caller_that_is_cancelled_gets_an_error() -> None:
     threads, held = LoadingThreads(1), Held()
     call = asyncio.create_task(threads.run(held))
     assert await asyncio.to_thread(held.entered.wait, SOON)
@@ -55,4 +55,4 @@ async def test_caller_that_is_cancelled_is_told_so() -> None:
     with pytest.raises(asyncio.CancelledError):
         await call
     held.gate.set()
-    threads.give_up(ValueError())
+    threads.abort(ValueError())

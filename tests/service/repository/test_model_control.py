@@ -145,7 +145,7 @@ def test_first_load_that_fails_is_in_the_index(tmp_path: Path) -> None:
     assert repository.find("b").version == "1"
 
 
-def test_version_that_is_broken_from_the_start_is_told(tmp_path: Path) -> None:
+def test_version_that_is_broken_from_the_start_is_reported(tmp_path: Path) -> None:
     add_versions(tmp_path, "m", {"1": VECTOR, "2": UNKNOWN_LAYER})
     repository = load_repository(Settings(models=tmp_path, skip_broken=True))
     assert repository.find("m").version == "1"
@@ -201,7 +201,7 @@ def test_folder_that_is_gone_leaves_all_as_it_was(tmp_path: Path) -> None:
     assert lines(repository) == [("m", "1", "READY", "")]
 
 
-def test_folder_of_one_model_is_read_anew(tmp_path: Path) -> None:
+def test_folder_of_one_model_is_read_again(tmp_path: Path) -> None:
     folder = add_versions(tmp_path, "m", {"1": VECTOR})
     repository = open_repository(folder)
     add_model(folder, "2", VECTOR)
@@ -223,12 +223,12 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.entered = threading.Semaphore(0)
         self.running: list[str] = []
-        self.most_of_one_name = 0
+        self.max_of_one_name = 0
         self.open = threading.Event()
 
         def gated(name: str, *args: object, **rest: object) -> LoadedModel:
             self.running.append(name)
-            self.most_of_one_name = max(self.most_of_one_name, self.running.count(name))
+            self.max_of_one_name = max(self.max_of_one_name, self.running.count(name))
             self.entered.release()
             assert self.open.wait(SOON)
             self.running.remove(name)
@@ -254,7 +254,7 @@ def test_models_load_side_by_side_and_one_model_at_a_time(
         gate.open.set()
         for load in loads:
             load.result(SOON)
-    assert gate.most_of_one_name == 1
+    assert gate.max_of_one_name == 1
     assert len(retired) == 4
     assert not set(retired) & set(repository)
 

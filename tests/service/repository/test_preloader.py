@@ -30,7 +30,7 @@ def test_models_are_loaded_before_anybody_asks(tmp_path: Path) -> None:
     assert list(early.entries()) == ["m"]
 
 
-def test_whoever_asks_is_told_what_is_wrong(tmp_path: Path) -> None:
+def test_callers_get_what_is_wrong(tmp_path: Path) -> None:
     early = Preloader(Settings(models=tmp_path / "nowhere"), LoadProgress())
     for _ in range(2):
         with pytest.raises(RepositoryError, match="nowhere"):

@@ -33,7 +33,7 @@ LINES = f"""
     torch.amax  top    1 1 1 2 dim=(1) keepdim=False
     pnnx.Output out    1 0 2
 """
-"""Answers (a + b) * scale."""
+"""Returns (a + b) * scale."""
 BODY = {"inputs": [{"data": [[1, 2]]}]}
 
 
@@ -91,7 +91,7 @@ class Freed:
 def resident_bytes() -> int:
     path = Path("/proc/self/statm")
     if not path.exists():
-        pytest.skip("the platform does not tell a process's resident memory so")
+        pytest.skip("the platform does not show a process's resident memory so")
     return int(path.read_text().split()[1]) * 4096
 
 

@@ -1,4 +1,4 @@
-"""Many rows run in parts: each row gets what PyTorch gives it, and the trace tells what ran."""
+"""Many rows run in parts: each row gets what PyTorch gives it, and the trace shows what ran."""
 
 from dataclasses import astuple, replace
 from pathlib import Path

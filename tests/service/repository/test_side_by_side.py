@@ -14,7 +14,7 @@ from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
 from service.repository.model_loader import ModelLoader
 from service.repository.repository import load_repository
-from service.repository.side_by_side import load_side_by_side, most_at_once
+from service.repository.side_by_side import load_side_by_side, max_at_once
 from tests.service.models import VECTOR, add_model
 
 SOON = 20
@@ -74,7 +74,7 @@ def test_models_are_loaded_side_by_side_and_counted(tmp_path: Path) -> None:
 def test_cores_and_memory_bound_what_is_loaded_at_the_same_time(
     cpus: int, memory: int | None, most: int
 ) -> None:
-    assert most_at_once(Machine(cpus, "", memory, "")) == most
+    assert max_at_once(Machine(cpus, "", memory, "")) == most
 
 
 def test_two_hundred_models_are_loaded(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Compiled programs that numpy contradicts: told in the log, at /models and in the metrics, and never served."""
+"""Compiled programs that numpy contradicts: reported in the log, at /models and in the metrics, and never served."""
 
 import json
 import logging
@@ -44,7 +44,7 @@ def log() -> Iterator[StringIO]:
 
 
 async def serve(root: Path, **settings: Any) -> dict[str, Any]:
-    """Serve one model, ask it, and return what there is to see: answer, model, count of refusals."""
+    """Serve one model, ask it, and return what there is to see: response, model, count of refusals."""
     add_model(root, "m", VECTOR)
     app = create_app(Settings(models=root, workers=1, **settings))
     async with (
@@ -72,7 +72,7 @@ async def test_sound_programs_are_checked_and_used(tmp_path: Path) -> None:
 
 @pytest.mark.plants_a_mistake
 @pytest.mark.usefixtures("wrong_kernels")
-async def test_wrong_program_is_told_and_numpy_responses(tmp_path: Path, log: StringIO) -> None:
+async def test_wrong_program_is_reported_and_numpy_runs(tmp_path: Path, log: StringIO) -> None:
     seen = await serve(tmp_path)
     assert seen["response"]["outputs"][0]["data"] == [[1, 0, 3]]
     assert seen["response"]["trace"]["layers"][1]["backend"] == "numpy"

@@ -218,7 +218,7 @@ def test_numpy_compiles_nothing(tmp_path: Path, compiled: list[Plan]) -> None:
     assert not compiled
 
 
-def test_file_without_shapes_is_warmed_up_where_they_are_told(tmp_path: Path) -> None:
+def test_file_without_shapes_is_warmed_up_where_they_are_given(tmp_path: Path) -> None:
     lines = "pnnx.Input in 0 1 0\nnn.ReLU relu 1 1 0 1\npnnx.Output out 1 0 1"
     assert load(tmp_path, lines).warmed_up == ()
     other = tmp_path / "other"
@@ -273,7 +273,7 @@ def test_more_programs_than_may_be_kept_are_refused(tmp_path: Path) -> None:
     assert count_programs(ModelConfig(), 4096) <= MAX_PROGRAMS
 
 
-def test_batch_that_does_not_run_is_told_and_the_model_is_served(
+def test_batch_that_does_not_run_is_reported_and_the_model_is_served(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shapes = [[1, 3, 8, 8], [1, 3, 8, 9], [1, 3, 512, 512]]

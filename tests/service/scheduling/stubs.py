@@ -25,7 +25,7 @@ from service.config.model_config import ModelConfig
 from service.config.settings import Settings
 from service.repository.batching import Batching
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import CallRecord, Job, RunOutcome, ProtocolName
+from service.scheduling.job import CallRecord, Job, ProtocolName, RunOutcome
 from service.scheduling.scheduler import Scheduler
 from service.tasks.raw import Raw
 from service.tasks.task import TaskModel
@@ -37,7 +37,7 @@ StopCheck = Callable[[], str | None]
 
 
 class Gate:
-    """Lets runs through: all while it is open, else as many as it is told to."""
+    """Lets runs through: all while it is open, else as many as it is reported to."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -193,7 +193,7 @@ async def stay() -> Message:
 
 
 class Client:
-    """Asks a scheduler, and leaves when it is told to."""
+    """Asks a scheduler, and leaves when it is reported to."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -209,7 +209,7 @@ class Client:
 
 
 class Records(list[CallRecord]):
-    """An observer that keeps what it is told."""
+    """An observer that keeps what it is reported."""
 
     def observe(self, record: CallRecord) -> None:
         self.append(record)

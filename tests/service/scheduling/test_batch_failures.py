@@ -29,7 +29,7 @@ from tests.service.scheduling.stubs import (
 pytestmark = pytest.mark.anyio
 
 
-async def test_others_are_answered_when_one_answer_cannot_be_delivered(
+async def test_others_are_answered_when_one_response_cannot_be_delivered(
     start: Start, graph: StubGraph, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(response: object, error: object) -> None:

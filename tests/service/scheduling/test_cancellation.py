@@ -216,7 +216,7 @@ async def test_call_that_has_ended_keeps_nothing_of_its_request_alive(
     assert pending.is_over
 
 
-async def test_end_of_a_call_is_told_once(start: Start, graph: StubGraph, records: Records) -> None:
+async def test_end_of_a_call_is_reported_once(start: Start, graph: StubGraph, records: Records) -> None:
     scheduler, ends = start(), []
     graph.close()
     pending = scheduler.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
@@ -245,7 +245,7 @@ async def test_an_observer_that_fails_keeps_no_client_waiting(
     assert await asyncio.wait_for(response, SOON) == [2]
 
 
-async def test_refused_call_is_recorded_and_raised_but_not_told(
+async def test_refused_call_is_recorded_and_raised_but_not_logged(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
     scheduler, ends = start(), []

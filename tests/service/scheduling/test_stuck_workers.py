@@ -117,14 +117,14 @@ async def test_worker_whose_other_call_is_left_to_a_decoder_is_replaced(
     large, leaving = Client(scheduler), Client(scheduler)
     wanted = large.ask(call_of(model, rows(5), decode=decode_large))
     await until(lambda: scheduler.waiting(model) == 1)
-    given_up = leaving.ask(call_of(model, rows(1), decode=stuck.decode))
+    cancelled = leaving.ask(call_of(model, rows(1), decode=stuck.decode))
     await until(lambda: scheduler.waiting(model) == 2)
     graph.open.set()
     assert await first == [2000]
     assert await asyncio.to_thread(stuck.begun.acquire, timeout=SOON)
     leaving.left.set()
     with pytest.raises(ClientDisconnect):
-        await given_up
+        await cancelled
     assert await scheduler.run(call_of(model, rows(3)), stay) == [6], "another worker answers"
     large_ends.set()
     stuck.ends.set()

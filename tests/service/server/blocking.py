@@ -1,7 +1,7 @@
 """The real command, with layers beside the engine's own that wait for the test: `python -m` this module, `serve`.
 
 The first element of a request's input is its number. `test.Block` writes that number to one pipe and waits for a byte
-from another; `test.Mark` writes it to a third, and so tells that the run came as far as this.
+from another; `test.Mark` writes it to a third, and so shows that the run came as far as this.
 """
 
 import os

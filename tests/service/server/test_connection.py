@@ -19,7 +19,7 @@ from service.server.connection import (
     FREE_CHUNKS,
     HEAD_BYTES,
     LEAST_CHUNK_BYTES,
-    MOST_AHEAD,
+    MAX_AHEAD,
     READ_AHEAD_BYTES,
     SLICE_BYTES,
     Connection,
@@ -92,7 +92,7 @@ async def talk(port: int, *packets: bytes) -> tuple[int, dict[str, Any]]:
     return int(last.split()[1]), json.loads(body)
 
 
-async def test_what_is_no_http_is_told_in_the_one_error_shape(port: int) -> None:
+async def test_what_is_no_http_is_reported_in_the_one_error_shape(port: int) -> None:
     status, body = await talk(port, b"\x16\x03\x01\r\n\r\n")
     assert (status, body["code"], list(body)) == (400, "invalid_http", ["error", "code", "details"])
 
@@ -195,7 +195,7 @@ async def test_bodies_are_no_part_of_the_head(port: int) -> None:
     assert (status, response["code"]) == (400, "invalid_http")
 
 
-async def test_head_that_does_not_arrive_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_head_that_does_not_arrive_is_aborted(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HEAD_SECONDS", 0.01)
     status, body = await talk(port, HEAD)
     assert (status, body["code"]) == (408, "head_timeout")
@@ -283,7 +283,7 @@ async def test_request_is_started_in_the_callback_of_its_packet(packets: list[by
 
 
 class Held:
-    """An application that answers nothing before it is told to, and connections to it."""
+    """An application that answers nothing before it is let, and connections to it."""
 
     def __init__(self, keep_alive: int = 5, **limits: Any) -> None:
         self.policy = make_policy(**limits)
@@ -312,7 +312,7 @@ class Held:
 
 
 @pytest.mark.parametrize("body", [b"", bytes(5000)])
-async def test_few_requests_are_parsed_ahead_of_the_answers_and_all_are_answered(body: bytes) -> None:
+async def test_few_requests_are_parsed_ahead_of_the_responses_and_all_are_answered(body: bytes) -> None:
     held = Held()
     request = HEAD.replace(b"GET", b"POST") + b"Content-Length: %d\r\n\r\n" % len(body) + body
     count = 2000 if not body else 40
@@ -321,7 +321,7 @@ async def test_few_requests_are_parsed_ahead_of_the_answers_and_all_are_answered
         writer.write(request * (count - 1) + request.replace(b"Host", b"Connection: close\r\nHost"))
         await until(lambda: bool(held.connections) and bool(held.connections[0]._read_flow.held))
         (connection,) = held.connections
-        most = MOST_AHEAD + SLICE_BYTES // len(request)
+        most = MAX_AHEAD + SLICE_BYTES // len(request)
         assert len(connection.pipeline) <= most
         assert len(connection._read_flow.held) <= PACKET_BYTES
         held.may_response.set()
@@ -331,9 +331,9 @@ async def test_few_requests_are_parsed_ahead_of_the_answers_and_all_are_answered
     assert len(responses.split(b"\r\n\r\n", 1)[1]) > count * len(body or b"fine")
 
 
-async def test_an_response_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_response_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unsent_responses, "TICK_SECONDS", 0.01)
-    held = Held(patience=0.05)
+    held = Held(period=0.05)
     held.body = bytes(32 << 20)
     held.may_response.set()
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
@@ -374,7 +374,7 @@ async def test_an_idle_connection_is_closed_and_one_that_asks_again_is_not() -> 
             (connection,) = held.connections
             timer = connection._idle_timer
             assert timer is not None
-            connection._end_wait()  # it has not been idle for long: the timer starts anew
+            connection._end_wait()  # it has not been idle for long: the timer starts again
             timer.cancel()
         held.may_response.clear()
         writer.write(HEAD + b"\r\n")
@@ -427,7 +427,7 @@ async def test_a_client_that_is_gone_leaves_no_timer() -> None:
         assert timer is None or timer.cancelled()
 
 
-async def test_connections_tell_what_their_clients_do() -> None:
+async def test_connections_show_what_their_clients_do() -> None:
     held = Held()
     now = asyncio.get_running_loop().time
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:

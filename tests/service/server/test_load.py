@@ -77,7 +77,7 @@ def send_and_stay(server: ServerProcess, number: int) -> socket.socket:
     return connection
 
 
-def test_request_too_many_is_told_when_to_come_back(models: Path, pool: ThreadPoolExecutor) -> None:
+def test_request_too_many_gets_retry_after(models: Path, pool: ThreadPoolExecutor) -> None:
     with start(models, "--queue-size", "1") as server:
         responses = [begun(server, pool, 1), pool.submit(ask, server, 2), pool.submit(ask, server, 3)]
         refused = next(response for response in _done(responses) if response.status_code == 503)
@@ -115,7 +115,7 @@ def test_request_that_takes_too_long_is_stopped_before_its_next_layer(
         assert server.passed.take() == 2, "the run of request 1 went on"
 
 
-def test_body_that_does_not_arrive_is_given_up(models: Path) -> None:
+def test_body_that_does_not_arrive_is_aborted(models: Path) -> None:
     with start(models, "--timeout", "0.5") as server:
         port = urlsplit(server.url).port
         assert port is not None

@@ -24,9 +24,9 @@ import resource
 
 CLIENTS = 1000
 QUEUE = 64
-MOST_GROWTH = 300 << 20
+MAX_GROWTH = 300 << 20
 """Bytes that the server may grow by."""
-PATIENCE = 600.0
+PERIOD = 600.0
 """Seconds for all clients, which send a gigabyte in total."""
 BODY = npy(np.full(1 << 18, 1, np.float32))
 """A tensor of a megabyte."""
@@ -72,10 +72,10 @@ async def ask(server: ServerProcess, statuses: "asyncio.Queue[int]") -> None:
 
 
 async def overload(server: ServerProcess) -> Counter[int]:
-    """Ask all at once; let runs go on when all that are refused have been told so."""
+    """Ask all at once; let runs go on when all that are refused have been reported so."""
     statuses: asyncio.Queue[int] = asyncio.Queue()
     counts: Counter[int] = Counter()
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as clients:
+    async with asyncio.timeout(PERIOD), asyncio.TaskGroup() as clients:
         for _ in range(CLIENTS):
             clients.create_task(ask(server, statuses))
         while counts.total() < CLIENTS - QUEUE - 1:
@@ -88,7 +88,7 @@ async def overload(server: ServerProcess) -> Counter[int]:
 
 def test_memory_is_bounded_however_many_ask(tmp_path: Path) -> None:
     models = add_model(tmp_path, "blocking", BLOCKING)
-    patient = ("--timeout", str(PATIENCE), "--no-warm-up")
+    patient = ("--timeout", str(PERIOD), "--no-warm-up")
     flags = ("--workers", "1", "--queue-size", str(QUEUE), *patient)
     with ServerProcess("--models", str(models), *flags) as server:
         idle = memory(server, "VmRSS")
@@ -96,4 +96,4 @@ def test_memory_is_bounded_however_many_ask(tmp_path: Path) -> None:
         growth = memory(server, "VmHWM") - idle
     assert set(counts) == {200, 503}
     assert counts[200] == QUEUE + 1
-    assert growth < MOST_GROWTH
+    assert growth < MAX_GROWTH

@@ -103,7 +103,7 @@ async def test_accepted_requests_are_waited_for(
     assert refused(server) == []
 
 
-async def test_accepted_requests_are_given_up_when_time_is_up(server: Server, clock: Clock) -> None:
+async def test_accepted_requests_are_aborted_when_time_is_up(server: Server, clock: Clock) -> None:
     server.handle_exit(signal.SIGTERM, None)
     assert not await server.on_tick(1)
     clock.now += UNREAD_SECONDS
@@ -163,7 +163,7 @@ async def test_second_signal_ends_the_wait(server: Server) -> None:
 @pytest.mark.parametrize(
     ("started", "ended", "code"), [(True, None, 0), (False, None, 3), (False, 1, 1), (False, "no", 3)]
 )
-def test_exit_code_tells_whether_the_server_started(
+def test_exit_code_shows_whether_the_server_started(
     monkeypatch: pytest.MonkeyPatch, started: bool, ended: int | str | None, code: int
 ) -> None:
     settings = Settings(host="127.0.0.2", port=0, drain_seconds=7)

@@ -84,7 +84,7 @@ async def test_clients_that_shake_hands_are_beginning(full: Full) -> None:
     listener.close()
 
 
-async def test_clients_that_never_shake_hands_are_given_up(
+async def test_clients_that_never_shake_hands_are_aborted(
     full: Full, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "HANDSHAKE_SECONDS", 0.05)

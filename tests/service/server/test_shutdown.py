@@ -118,15 +118,13 @@ def test_server_whose_models_are_being_loaded_ends_at_once(models: Path, number:
         )  # the server takes signals itself by now
         server.process.send_signal(number)
         assert server.exit_code() == 0
-    told = (
+    reported = (
         f"stopping on {number.name}, aborting the loading of models (0 of 1 models, compiling blocking [1])"
     )
-    assert server.lines[-1].endswith(told)
+    assert server.lines[-1].endswith(reported)
 
 
-def test_model_that_is_being_loaded_for_a_client_is_given_up(
-    tmp_path: Path, pool: ThreadPoolExecutor
-) -> None:
+def test_model_that_is_being_loaded_for_a_client_is_aborted(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
     add_model(tmp_path, "vector", VECTOR)
     with ServerProcess("--models", str(tmp_path), "--model-control", "explicit") as server:
         add_model(tmp_path, "blocking", BLOCKING)
@@ -143,7 +141,7 @@ def test_model_that_is_being_loaded_for_a_client_is_given_up(
 
 
 @pytest.mark.parametrize("flags", [("--drain-seconds", "0.2"), ()], ids=["time is up", "second signal"])
-def test_requests_that_do_not_finish_are_told(
+def test_requests_that_do_not_finish_are_reported(
     models: Path, pool: ThreadPoolExecutor, flags: tuple[str, ...]
 ) -> None:
     with start(models, *flags) as server:
@@ -169,7 +167,7 @@ def test_process_ends_without_a_worker_that_nothing_stops(models: Path, pool: Th
 @pytest.mark.parametrize(
     "begun_body", [b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"]
 )
-def test_clients_that_do_not_finish_their_bodies_are_told(models: Path, begun_body: bytes) -> None:
+def test_clients_that_do_not_finish_their_bodies_are_reported(models: Path, begun_body: bytes) -> None:
     with start(models, "--drain-seconds", "0") as server, connected(server) as wire:
         wire.send(b"POST /infer HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\n" + begun_body)
         assert wire.interim() == 100  # the body is being read

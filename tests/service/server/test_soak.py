@@ -39,7 +39,7 @@ def test_a_server_that_was_killed_comes_up_again(tmp_path: Path) -> None:
     assert (crash["crash"], crash["faults"]) == (0, 0)
 
 
-def test_a_model_is_loaded_anew_and_no_client_notices() -> None:
+def test_a_model_is_loaded_again_and_no_client_notices() -> None:
     lines = io.StringIO()
     assert run_reloads(3, lines) == []
     assert [json.loads(line)["faults"] for line in lines.getvalue().splitlines()] == [0, 0, 0]

@@ -28,8 +28,8 @@ def test_broken_model_keeps_the_server_from_starting(tmp_path: Path) -> None:
     ended = run_to_end("--models", str(tmp_path))
     assert ended.returncode == 3
     assert "Traceback" not in ended.stderr
-    (told,) = re.findall(r"model unknown is broken: .*", ended.stderr)
-    assert "1 unsupported operator: nn.RELU relu" in told
+    (reported,) = re.findall(r"model unknown is broken: .*", ended.stderr)
+    assert "1 unsupported operator: nn.RELU relu" in reported
     assert "--skip-broken" in ended.stderr
 
 
@@ -106,9 +106,9 @@ def test_setting_that_cannot_be_is_said() -> None:
     assert ended.stderr.startswith("kuiper: workers: input should be a valid integer")
 
 
-def test_start_tells_what_was_taken_from_where(tmp_path: Path) -> None:
+def test_start_shows_what_was_taken_from_where(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     with ServerProcess("--models", str(tmp_path), "--workers", "3", "--max-run-bytes", "123456789") as server:
-        told = "\n".join(server.lines)
-    assert re.search(r"3 workers of \d+ threads? on \d+ CPUs?: (the cores|a quota)", told)
-    assert re.search(r"\d+ MiB of memory: .*; workers 3, .*max_run_bytes 123456789", told)
+        reported = "\n".join(server.lines)
+    assert re.search(r"3 workers of \d+ threads? on \d+ CPUs?: (the cores|a quota)", reported)
+    assert re.search(r"\d+ MiB of memory: .*; workers 3, .*max_run_bytes 123456789", reported)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Have a clock that moves when it is told to; returns what moves it."""
+    """Have a clock that moves when it is reported to; returns what moves it."""
     now = 0.0
 
     def move(seconds: float) -> None:

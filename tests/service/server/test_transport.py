@@ -1,4 +1,4 @@
-"""Answers leave in as few pieces as they can."""
+"""Responses leave in as few pieces as they can."""
 
 import asyncio
 from collections.abc import Iterable
@@ -95,7 +95,7 @@ async def test_what_comes_for_a_client_that_has_left_is_dropped() -> None:
     assert recorder.sent == []
 
 
-async def test_a_client_that_has_not_read_yet_when_the_connection_is_closed_is_told_of() -> None:
+async def test_a_client_that_has_not_read_yet_when_the_connection_is_closed_is_reported() -> None:
     recorder = Recorder()
     CoalescingTransport(recorder, asyncio.get_running_loop(), recorder.linger).close()
     assert recorder.lingered == 0

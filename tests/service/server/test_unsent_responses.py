@@ -7,7 +7,7 @@ import pytest
 
 from service.server.unsent_responses import LEAST_RATE, UnsentResponses
 
-PATIENCE = 3.0
+PERIOD = 3.0
 
 
 class Reader:
@@ -38,7 +38,7 @@ class Timer:
 
 
 class Clock:
-    """Time that passes when it is told to, and calls that wait for it."""
+    """Time that passes when it is reported to, and calls that wait for it."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -70,7 +70,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 
 
 def test_a_client_that_reads_nothing_has_its_time(clock: Clock) -> None:
-    responses, reader = UnsentResponses(1 << 30, PATIENCE), Reader(1 << 20)
+    responses, reader = UnsentResponses(1 << 30, PERIOD), Reader(1 << 20)
     responses.watch(reader)
     for _ in range(2):
         clock.step()
@@ -80,7 +80,7 @@ def test_a_client_that_reads_nothing_has_its_time(clock: Clock) -> None:
 
 
 def test_a_client_that_reads_too_slowly_is_cut_off_and_one_that_reads_is_not(clock: Clock) -> None:
-    responses, slow, steady = UnsentResponses(1 << 30, PATIENCE), Reader(1 << 20), Reader(1 << 20)
+    responses, slow, steady = UnsentResponses(1 << 30, PERIOD), Reader(1 << 20), Reader(1 << 20)
     responses.watch(slow)
     responses.watch(steady)
     while steady.unsent:
@@ -92,7 +92,7 @@ def test_a_client_that_reads_too_slowly_is_cut_off_and_one_that_reads_is_not(clo
 
 
 def test_a_client_that_gets_response_after_response_is_not_taken_for_a_slow_one(clock: Clock) -> None:
-    responses, reader = UnsentResponses(1 << 30, PATIENCE), Reader(1 << 20)
+    responses, reader = UnsentResponses(1 << 30, PERIOD), Reader(1 << 20)
     responses.watch(reader)
     for _ in range(10):
         reader.unsent = 0

@@ -17,7 +17,7 @@ from service.stores.store_source import StoreSource
 from tests.service.stores.folders import scale_of, write_scale
 
 URL = StoreUrl("s3", "bucket", "models")
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 
 
 class Bucket:
@@ -74,9 +74,9 @@ class Bucket:
 class PolledBucket:
     """The models of a bucket, loaded as a server loads them, and polled when a test says so."""
 
-    def __init__(self, bucket: Bucket, folder: Path, most_bytes: int = MOST_BYTES, **settings: Any) -> None:
+    def __init__(self, bucket: Bucket, folder: Path, max_bytes: int = MAX_BYTES, **settings: Any) -> None:
         self.folder = folder
-        self.cache = StateCache(folder / "cache", most_bytes)
+        self.cache = StateCache(folder / "cache", max_bytes)
         self.source = StoreSource(bucket, URL, self.cache, None, 0.0)
         self.settings = Settings(
             models=URL, model_control="poll", backend="numpy", poll_seconds=0.001, **settings

@@ -20,7 +20,7 @@ SCALE = """
     pnnx.Expression mul  2 1 0 1 2 expr=mul(@0,@1) #2=(1,2)f32
     pnnx.Output    out   1 0 2
 """
-"""Answers its input times a number that is in its weights."""
+"""Returns its input times a number that is in its weights."""
 
 
 def write_scale(folder: Path, scale: float) -> Path:

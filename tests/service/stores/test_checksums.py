@@ -52,7 +52,7 @@ def test_two_digests_of_a_file_are_refused(tmp_path: Path) -> None:
 def test_what_is_no_list_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelFilesError, match="line 1: expected a SHA-256"):
         check(tmp_path, b"\xff\xfe\0", {})
-    monkeypatch.setattr(checksums, "MOST_BYTES", 60)
+    monkeypatch.setattr(checksums, "MAX_BYTES", 60)
     with pytest.raises(ModelFilesError, match="checksums has more than 60 bytes"):
         check(tmp_path, f"{ONE}  a\n", {"a": ONE})
 

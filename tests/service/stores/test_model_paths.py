@@ -64,7 +64,7 @@ def test_a_place_without_models_is_an_error(paths: tuple[str, ...]) -> None:
 
 
 def test_listings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_paths, "MOST_FILES", 1000)
+    monkeypatch.setattr(model_paths, "MAX_FILES", 1000)
     assert len(models(*(f"m{number}/x.param" for number in range(1000)))) == 1000
     endless = (FileMark(f"m{number}/x", 1, "t") for number in iter(int, 1))
     with pytest.raises(SourceError, match="more than 1000 files"):

@@ -187,7 +187,7 @@ def test_a_load_can_be_stopped(tmp_path: Path) -> None:
     assert polled.scales() == {"m/1": 2}
 
 
-def test_the_thread_goes_on_after_a_failure_and_ends_when_it_is_told(
+def test_the_thread_goes_on_after_a_failure_and_ends_when_it_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_scale(tmp_path / "m", 2)

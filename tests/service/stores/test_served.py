@@ -68,7 +68,7 @@ async def test_no_request_fails_while_versions_come_and_go(
     assert values <= {1, 2, 3, 4, 5}
 
 
-async def test_metrics_tell_of_polls(fresh_app: FastAPI, fresh_client: AsyncClient) -> None:
+async def test_metrics_report_polls(fresh_app: FastAPI, fresh_client: AsyncClient) -> None:
     poller = services_of(fresh_app).poller
     assert poller is not None
     await until(lambda: poller.succeeded > 2)
@@ -88,7 +88,7 @@ async def test_clients_load_nothing_where_models_are_polled(fresh_client: AsyncC
     assert "--model-control explicit" in response.text
 
 
-async def test_the_probe_tells_what_is_waited_for(tmp_path: Path) -> None:
+async def test_the_probe_shows_what_is_waited_for(tmp_path: Path) -> None:
     root = tmp_path / "later"
     app = create_app(Settings(models=root, backend="numpy", model_control="poll", poll_seconds=0.01))
     services = services_of(app)

@@ -13,7 +13,7 @@ from service.repository.repository import load_repository
 from service.stores.source import open_source
 from service.stores.state_cache import StateCache
 from service.stores.store_source import StoreSource
-from tests.service.stores.buckets import MOST_BYTES, URL, Bucket, put_scale
+from tests.service.stores.buckets import MAX_BYTES, URL, Bucket, put_scale
 from tests.service.stores.folders import scale_of, write_scale
 
 
@@ -80,7 +80,7 @@ def test_loads_that_clients_ask_for_look_at_the_store(tmp_path: Path) -> None:
     bucket = Bucket()
     put_scale(bucket, tmp_path, "m/1", 1)
     settings = Settings(models=URL, model_control="explicit", backend="numpy", poll_seconds=0.001)
-    source = StoreSource(bucket, URL, StateCache(tmp_path / "c", MOST_BYTES), None, 0.0)
+    source = StoreSource(bucket, URL, StateCache(tmp_path / "c", MAX_BYTES), None, 0.0)
     repository = load_repository(settings, source=source)
     put_scale(bucket, tmp_path, "m/2", 2)
     put_scale(bucket, tmp_path, "n", 3)

@@ -1,4 +1,4 @@
-"""What users are told of errors that obstore raises; the texts are what it said of stores and their emulators."""
+"""What users are reported of errors that obstore raises; the texts are what it said of stores and their emulators."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def words(text: str) -> str:
     return str(caught.value)
 
 
-def test_an_response_in_xml_is_told_by_its_code_and_message() -> None:
+def test_a_response_in_xml_is_reported_by_its_code_and_message() -> None:
     assert words(NO_BUCKET) == (
         "az://bucket/models cannot be read: Generic S3 error: Error performing list request: Error performing GET "
         "http://h/bucket?… - Server returned non-2xx status code: 404 Not Found: NoSuchBucket: The specified bucket "
@@ -41,13 +41,15 @@ def test_an_response_in_xml_is_told_by_its_code_and_message() -> None:
     )
 
 
-def test_refused_credentials_are_told_as_such_and_not_shown() -> None:
-    told = words(REFUSED)
-    assert told.startswith(
+def test_refused_credentials_are_reported_as_such_and_not_shown() -> None:
+    reported = words(REFUSED)
+    assert reported.startswith(
         "az://bucket/models cannot be read, as its credentials are missing, wrong or may not"
     )
-    assert told.endswith("403 Forbidden: AuthorizationFailure: Server failed to authenticate the request.")
-    assert "SECRET" not in told
+    assert reported.endswith(
+        "403 Forbidden: AuthorizationFailure: Server failed to authenticate the request."
+    )
+    assert "SECRET" not in reported
 
 
 @pytest.mark.parametrize(
@@ -59,15 +61,17 @@ def test_refused_credentials_are_told_as_such_and_not_shown() -> None:
         "/metadata/identity/oauth2/token?resource=x",
     ],
 )
-def test_a_machine_without_credentials_is_told_as_such(path: str) -> None:
+def test_a_machine_without_credentials_is_reported_as_such(path: str) -> None:
     assert "as the environment has no credentials and this machine gives none: " in words(
         ENDED.format(path, "1s")
     )
 
 
-def test_a_store_that_is_gone_is_told_alike_each_time() -> None:
-    told = {words(ENDED.format("/b", duration)) for duration in ("426.859994ms", "12.25s", "950.1µs", "80ns")}
-    assert told == {
+def test_a_store_that_is_gone_is_reported_alike_each_time() -> None:
+    reported = {
+        words(ENDED.format("/b", duration)) for duration in ("426.859994ms", "12.25s", "950.1µs", "80ns")
+    }
+    assert reported == {
         "az://bucket/models cannot be read: Error performing GET http://127.0.0.1:1/b, after 3 retries  - gone"
     }
 

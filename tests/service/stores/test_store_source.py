@@ -19,7 +19,7 @@ from service.repository.model_loader import ModelLoader
 from service.repository.repository import RepositoryError, load_entries, load_repository
 from service.stores.state_cache import StateCache
 from service.stores.store_source import StoreSource
-from tests.service.stores.buckets import MOST_BYTES, URL, Bucket, PolledBucket, put_scale
+from tests.service.stores.buckets import MAX_BYTES, URL, Bucket, PolledBucket, put_scale
 from tests.service.stores.folders import scale_of
 
 
@@ -194,7 +194,7 @@ def test_bytes_that_differ_from_the_tag_are_fetched_again(bucket: Bucket, tmp_pa
     right = bucket.objects["a/model.bin"]
     bucket.spoiled["a/model.bin"] = [bytes(len(right)), bytes(len(right) - 1) + b"x"]
     said: list[str] = []
-    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MAX_BYTES), None, 0.0)
     settings = Settings(models=URL, backend="numpy", poll_seconds=0.001)
     entries = load_entries(settings, LoadProgress(lambda state: said.append(str(state))), source)
     assert scale_of(entries["a"].versions["1"]) == 2
@@ -207,7 +207,7 @@ def test_a_tag_that_is_no_digest_is_found_out(bucket: Bucket, tmp_path: Path) ->
     assert bucket.reads.count("a/model.bin") == 2
 
 
-def test_the_start_waits_for_a_store_and_tells_why(bucket: Bucket, tmp_path: Path) -> None:
+def test_the_start_waits_for_a_store_and_shows_why(bucket: Bucket, tmp_path: Path) -> None:
     bucket.is_gone = True
     said: list[str] = []
 
@@ -216,7 +216,7 @@ def test_the_start_waits_for_a_store_and_tells_why(bucket: Bucket, tmp_path: Pat
         if "connection refused" in str(state):
             bucket.is_gone = False
 
-    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MAX_BYTES), None, 0.0)
     settings = Settings(models=URL, backend="numpy", poll_seconds=0.001)
     progress = LoadProgress(watch)
     bucket.is_gone = True
@@ -227,7 +227,7 @@ def test_the_start_waits_for_a_store_and_tells_why(bucket: Bucket, tmp_path: Pat
 
 def test_the_start_shows_how_much_of_a_file_is_fetched(bucket: Bucket, tmp_path: Path) -> None:
     bucket.put("a/labels.txt", bytes(250))
-    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MAX_BYTES), None, 0.0)
     said: list[str] = []
     load_entries(
         Settings(models=URL, backend="numpy"), LoadProgress(lambda state: said.append(str(state))), source
@@ -238,7 +238,7 @@ def test_the_start_shows_how_much_of_a_file_is_fetched(bucket: Bucket, tmp_path:
 
 def test_what_can_be_no_model_ends_the_start_where_it_is_not_polled(bucket: Bucket, tmp_path: Path) -> None:
     bucket.put("a/../../x", b"x")
-    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MAX_BYTES), None, 0.0)
     with pytest.raises(
         RepositoryError, match="model a is broken: '../../x' cannot be the name of a file here"
     ):
@@ -248,7 +248,7 @@ def test_what_can_be_no_model_ends_the_start_where_it_is_not_polled(bucket: Buck
 
 def test_a_model_that_is_too_large_is_refused(bucket: Bucket, tmp_path: Path) -> None:
     bucket.put("a/model.bin", bytes(5000))
-    polled = PolledBucket(bucket, tmp_path, most_bytes=5000)
+    polled = PolledBucket(bucket, tmp_path, max_bytes=5000)
     assert polled.scales() == {"b/1": 3}
     assert "a/model.bin" not in bucket.reads
     assert "are more than store_cache_bytes, 5000" in str(list(polled.repository.index()))
@@ -291,7 +291,7 @@ def test_a_store_that_goes_away_in_the_middle_is_asked_again(bucket: Bucket, tmp
     assert polled.scales() == {"a/1": 8, "b/1": 3}
 
 
-def test_downloads_that_take_too_long_are_given_up(
+def test_downloads_that_take_too_long_are_aborted(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     polled = PolledBucket(bucket, tmp_path)
@@ -303,7 +303,7 @@ def test_downloads_that_take_too_long_are_given_up(
 
 def test_single_models_go_by_the_name_that_is_set(bucket: Bucket, tmp_path: Path) -> None:
     bucket.delete("a/")
-    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MOST_BYTES), "other", 0.0)
+    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MAX_BYTES), "other", 0.0)
     assert list(load_entries(Settings(models=URL, backend="numpy"), source=source)) == ["other"]
 
 
@@ -322,7 +322,7 @@ def test_a_refused_change_leaves_the_traffic_as_it_was(bucket: Bucket, tmp_path:
 
 
 def test_states_that_are_over_do_not_pile_up(bucket: Bucket, tmp_path: Path) -> None:
-    polled = PolledBucket(bucket, tmp_path, most_bytes=sum(map(len, bucket.objects.values())))
+    polled = PolledBucket(bucket, tmp_path, max_bytes=sum(map(len, bucket.objects.values())))
     for number in range(8):
         bucket.put("a/model.param", b"no model %d" % number)
         polled.polls(2)
@@ -380,7 +380,7 @@ def test_a_server_that_ends_does_not_wait_for_the_rest_of_a_file(bucket: Bucket,
                 progress.stop()
             yield piece
 
-    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MAX_BYTES), None, 0.0)
     files = source.list()["c"]
     bucket.read = cut  # type: ignore[method-assign]
     with pytest.raises(LoadStoppedError):
@@ -391,7 +391,7 @@ def test_a_server_that_ends_does_not_wait_for_the_rest_of_a_file(bucket: Bucket,
 def test_files_are_not_replaced_while_another_load_reads_them(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    source = StoreSource(bucket, URL, StateCache(tmp_path / "cache", MAX_BYTES), None, 0.0)
     settings = Settings(models=URL, backend="numpy", model_control="explicit")
     repository = load_repository(settings, source=source)
     other = Thread(target=repository.load, args=("a",))

@@ -1,4 +1,4 @@
-"""Detection against what PyTorch makes of the same outputs, and heads that are told apart or refused."""
+"""Detection against what PyTorch makes of the same outputs, and heads that are distinguished or refused."""
 
 import re
 from collections.abc import Sequence

@@ -58,14 +58,14 @@ class Counting(Sorting):
     keys = TaskKeys(OddTable)
 
 
-def test_errors_of_a_task_s_own_validators_are_told() -> None:
+def test_errors_of_a_task_s_own_validators_are_reported() -> None:
     with patch.dict(TASKS), patch.dict(TASK_KEYS):
         register_task(Counting)
         with pytest.raises(ValidationError) as caught:
             ModelConfig.model_validate({"task": "counting", "counting": {"count": 2}, "image": {"pad": -1}})
-    told = {item["loc"]: item["msg"] for item in caught.value.errors()}
-    assert told["counting", "count"] == "2 is even, {braces}"
-    assert ("image", "pad") in told
+    reported = {item["loc"]: item["msg"] for item in caught.value.errors()}
+    assert reported["counting", "count"] == "2 is even, {braces}"
+    assert ("image", "pad") in reported
 
 
 @pytest.mark.parametrize("added", [Labels, SecondRaw])

@@ -61,7 +61,7 @@ def test_layers_are_placed_where_the_run_began() -> None:
     assert slices(drawn(make_record(trace=trace)), "layer")[0]["ts"] == 7_600
 
 
-def test_layers_tell_shapes_and_speed() -> None:
+def test_layers_show_shapes_and_speed() -> None:
     layer = make_layer(0, "nn.Conv2d", 0.0, 2.0, multiply_adds=5_000, bytes_moved=3_000)
     (event,) = slices(drawn(make_record(trace=RunTrace(2.0, (layer,)))), "layer")
     assert event["args"] == {

@@ -1,4 +1,4 @@
-"""What is told of the loading of models, on a terminal and in a log."""
+"""What is reported of the loading of models, on a terminal and in a log."""
 
 import errno
 import io
@@ -68,15 +68,15 @@ def test_log_gets_a_line_a_second(caplog: pytest.LogCaptureFixture, clock: list[
             clock[0] += seconds
             with log_fields(model="one"):
                 report.show(LoadState(loaded, 2, ()))
-    told = [(record.getMessage(), getattr(record, FIELDS)) for record in caplog.records]
-    assert told == [
+    reported = [(record.getMessage(), getattr(record, FIELDS)) for record in caplog.records]
+    assert reported == [
         ("loading models", {"progress": "0 of 2 models"}),
         ("loading models", {"progress": "1 of 2 models"}),
     ]
     assert contexts == [{}, {}]  # the state is about all models, whichever the thread loads
 
 
-def test_log_gets_what_is_told_again_and_again_once_a_minute(
+def test_log_gets_what_is_reported_again_and_again_once_a_minute(
     caplog: pytest.LogCaptureFixture, clock: list[float]
 ) -> None:
     report = LoadReport()
@@ -85,5 +85,5 @@ def test_log_gets_what_is_told_again_and_again_once_a_minute(
             for step in ("the store is gone", "the store is gone; listing models"):
                 clock[0] += 1
                 report.show(LoadState(0, None, (step,)))
-    told = [getattr(record, FIELDS)["progress"] for record in caplog.records]
-    assert told == ["the store is gone", "the store is gone; listing models"] * 3
+    reported = [getattr(record, FIELDS)["progress"] for record in caplog.records]
+    assert reported == ["the store is gone", "the store is gone; listing models"] * 3

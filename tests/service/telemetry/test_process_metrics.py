@@ -120,7 +120,7 @@ def test_http_requests_are_added_up() -> None:
         assert value(process.metrics.source, "http_server_request_duration_seconds_count", labels) == 6
 
 
-def test_counters_are_added_up_and_gauges_told_apart(folder: Path) -> None:
+def test_counters_are_added_up_and_gauges_distinguished(folder: Path) -> None:
     first, second = Process(0), Process(1)
     first.state.count, first.state.level, second.state.count, second.state.level = 3, 30, 4, 40
     second.act().metrics.publish(NOTHING)

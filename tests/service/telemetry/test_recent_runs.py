@@ -21,7 +21,7 @@ def test_traced_runs_are_kept_newest_first() -> None:
     assert runs.find("untraced") is None
 
 
-def test_run_tells_all_but_its_data() -> None:
+def test_run_shows_all_but_its_data() -> None:
     runs = RecentRuns(1)
     runs.observe(traced("a", model="digits", version="2", status=CallStatus.OTHER, error="no", batch_size=4))
     run = runs.find("a")

@@ -184,7 +184,7 @@ async def test_of_very_many_layers_the_longest_are_spans() -> None:
     assert min(length_ms(span) for span in inner) == pytest.approx(0.005)
 
 
-async def test_failed_call_tells_why() -> None:
+async def test_failed_call_shows_why() -> None:
     tracing = Tracing()
     tracing.status = 503
     timestamps = replace(
@@ -277,15 +277,15 @@ def test_disabled_sdk_exports_nothing() -> None:
 
 
 def test_collector_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    given_up = Event()
+    cancelled = Event()
 
     class Hanging(InMemorySpanExporter):
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-            assert given_up.wait(60)
+            assert cancelled.wait(60)
             return SpanExportResult.FAILURE
 
         def shutdown(self) -> None:
-            given_up.set()
+            cancelled.set()
 
     monkeypatch.setattr("service.telemetry.spans.CLOSE_SECONDS", 0.01)
     exporter = Hanging()
@@ -294,4 +294,4 @@ def test_collector_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.Monke
     spans = OpenTelemetrySpans(provider, layers=False, exporter=exporter)
     spans._tracer.start_span("last").end()
     spans.close()
-    assert given_up.is_set()
+    assert cancelled.is_set()

@@ -1,4 +1,4 @@
-"""Models that take texts: tables of vectors, whose results numpy can tell."""
+"""Models that take texts: tables of vectors, whose results numpy can show."""
 
 import json
 from pathlib import Path

@@ -61,7 +61,7 @@ async def test_a_body_of_text_is_one_text(client: AsyncClient) -> None:
     assert prediction["tokens"] == 4
 
 
-async def test_bytes_that_are_no_text_are_told(client: AsyncClient) -> None:
+async def test_bytes_that_are_no_text_are_reported(client: AsyncClient) -> None:
     response = await client.post(
         "/infer?model=mean", content=b"caf\xe9", headers={"Content-Type": "text/plain"}
     )
@@ -111,7 +111,7 @@ async def test_a_model_of_fixed_length_is_filled_up(client: AsyncClient) -> None
         ("mean", {"text": "a" * (1 << 20) + "b"}, 413, "text_too_long"),
     ],
 )
-async def test_what_is_no_text_for_the_model_is_told(
+async def test_what_is_no_text_for_the_model_is_reported(
     client: AsyncClient, model: str, body: dict[str, Any], status: int, code: str
 ) -> None:
     response = await client.post(f"/infer?model={model}", json=body)
@@ -155,20 +155,20 @@ async def test_vectors_come_in_base64_as_well(client: AsyncClient) -> None:
         ([], 422, "invalid_parameter"),
     ],
 )
-async def test_what_openai_clients_ask_wrongly_is_told(
+async def test_what_openai_clients_ask_wrongly_is_reported(
     client: AsyncClient, body: Any, status: int, code: str
 ) -> None:
     response = await client.post("/v1/embeddings", json=body)
     assert (response.status_code, response.json()["code"]) == (status, code), response.text
 
 
-async def test_of_many_items_that_are_no_texts_the_first_is_told() -> None:
+async def test_of_many_items_that_are_no_texts_the_first_is_reported() -> None:
     with pytest.raises(ValidationError) as caught:
         EmbeddingRequest.model_validate({"input": [1] * 1000})
     assert caught.value.error_count() <= 2  # it is no text, and its first item is none
 
 
-async def test_a_body_that_is_no_json_is_told(client: AsyncClient) -> None:
+async def test_a_body_that_is_no_json_is_reported(client: AsyncClient) -> None:
     response = await client.post("/v1/embeddings", content=b'{"input": ')
     assert (response.status_code, response.json()["code"]) == (400, "invalid_json")
 

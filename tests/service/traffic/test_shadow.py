@@ -52,7 +52,7 @@ async def compared(client: AsyncClient, count: int = 1) -> dict[str, Any]:
     return dict(await until(lambda: traffic_of(client), lambda traffic: len(traffic["runs"]) >= count))
 
 
-async def test_a_shadow_run_tells_how_versions_differ(serve: Serve) -> None:
+async def test_a_shadow_run_shows_how_versions_differ(serve: Serve) -> None:
     async with serve(SHADOW) as (_, client):
         await client.post("/infer", json=BODY, headers={"X-Request-ID": "mine"})
         traffic = await compared(client)
@@ -136,7 +136,7 @@ async def test_labels_that_differ_are_counted(serve: Serve, root: Path) -> None:
         assert traffic["runs"][0]["labels"] == traffic["shadow"]["labels"] == 1
 
 
-async def test_a_trace_tells_of_the_shadow_run(serve: Serve) -> None:
+async def test_a_trace_reports_the_shadow_run(serve: Serve) -> None:
     async with serve(SHADOW) as (_, client):
         await client.post("/infer?trace=on", json=BODY, headers={"X-Request-ID": "traced"})
         await compared(client)

@@ -14,7 +14,7 @@ from service.codec import Decoded, Options
 from service.config.settings import Settings
 from service.repository.model_entry import ModelEntry
 from service.repository.repository import load_repository
-from service.scheduling.job import Job, RunOutcome, ProtocolName, Timestamps
+from service.scheduling.job import Job, ProtocolName, RunOutcome, Timestamps
 from service.scheduling.scheduler import Scheduler
 from service.traffic import shadows
 from service.traffic.model_traffic import ModelTraffic
@@ -140,7 +140,7 @@ async def test_runs_that_meet_requests_are_spared_in_the_end(server: Server) -> 
 
 
 async def test_large_calls_are_not_kept(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shadows, "MOST_BYTES", 23)  # inputs and outputs have 12 bytes each
+    monkeypatch.setattr(shadows, "MAX_BYTES", 23)  # inputs and outputs have 12 bytes each
     server.respond()
     assert server.outcomes == {ShadowOutcome.TOO_LARGE: 1}
 

@@ -66,7 +66,7 @@ def test_known_choices_stay_as_they_are() -> None:
     assert "".join(map(split.of, VALUES[:16])) == KNOWN
 
 
-def test_values_are_split_anew_for_each_model() -> None:
+def test_values_are_split_again_for_each_model() -> None:
     one, other = split_of({"2": 1, "3": 1}, "one"), split_of({"2": 1, "3": 1}, "other")
     assert sum(one.of(value) == other.of(value) for value in VALUES) == pytest.approx(5000, abs=300)
 

@@ -149,7 +149,7 @@ def test_a_table_that_does_not_fit_keeps_the_model_from_being_served(
         load_repository(Settings(models=root, warm_up=False, backend="numpy"))
 
 
-async def test_no_request_fails_while_the_model_is_loaded_anew(serve: Serve, root: Path) -> None:
+async def test_no_request_fails_while_the_model_is_loaded_again(serve: Serve, root: Path) -> None:
     config, tables = root / "m/model.toml", [SPLIT, '[traffic]\nweights = {"1" = 1, "3" = 1}', ""]
     async with serve(SPLIT, workers=2, queue_size=64) as (_, client):
         over = asyncio.Event()

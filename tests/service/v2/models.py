@@ -11,21 +11,21 @@ pnnx.Input    pnnx_input_0  0 1 in #in=(?,2){dtype}
 torch.flatten flat          1 1 in out end_dim=-1 start_dim=1 #in=(?,2){dtype} #out=(?,2){dtype}
 pnnx.Output   pnnx_output_0 1 0 out #out=(?,2){dtype}
 """
-"""Answers its input."""
+"""Returns its input."""
 
 UNDECLARED = """
 pnnx.Input    pnnx_input_0  0 1 in
 torch.flatten flat          1 1 in out end_dim=-1 start_dim=1
 pnnx.Output   pnnx_output_0 1 0 out
 """
-"""Answers its input, of any type and rank from 2."""
+"""Returns its input, of any type and rank from 2."""
 
 TWICE = """
 pnnx.Input  pnnx_input_0  0 1 in #in=(1,2)f32
 nn.ReLU     relu          1 1 in out #in=(1,2)f32 #out=(1,2)f32
 pnnx.Output pnnx_output_0 2 0 in out #in=(1,2)f32 #out=(1,2)f32
 """
-"""Answers its input and max(input, 0) by one operator."""
+"""Returns its input and max(input, 0) by one operator."""
 
 DTYPES = ("f16", "f32", "f64", "bf16", "i8", "i16", "i32", "i64", "u8", "bool", "c64", "c128")
 

@@ -53,7 +53,7 @@ def test_model_metadata(client: Any, version: str) -> None:
     }
 
 
-def test_open_dimensions_and_images_are_told(client: Any) -> None:
+def test_dynamic_dimensions_and_images_are_reported(client: Any) -> None:
     (digits,) = client.get_model_metadata("digits")["inputs"]
     assert (digits["datatype"], digits["shape"]) == ("FP32", [-1, 1, 28, 28])
     assert digits["parameters"]["image"]["datatype"] == "BYTES"

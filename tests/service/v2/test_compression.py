@@ -47,7 +47,7 @@ def test_bodies_are_unpacked(encoding: str, pack: object, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("encoding", [GZIP, DEFLATE])
-def test_body_that_unpacks_to_too_much_is_given_up(encoding: str) -> None:
+def test_body_that_unpacks_to_too_much_is_aborted(encoding: str) -> None:
     bomb = gzip.compress(bytes(50_000_000)) if encoding == GZIP else zlib.compress(bytes(50_000_000))
     limits = replace(LIMITS, body_bytes=1000)
     check_refused(bomb, encoding, 413, "body_too_large", limits)
@@ -139,7 +139,7 @@ def test_responses_that_would_not_get_smaller_are_left_alone() -> None:
     assert compress([TEXT], IDENTITY) == ([TEXT], IDENTITY)
 
 
-def test_a_body_that_is_given_up_has_taken_no_more_memory_than_its_limit() -> None:
+def test_a_body_that_is_aborted_has_taken_no_more_memory_than_its_limit() -> None:
     bomb = zlib.compress(bytes(50_000_000))
     tracemalloc.start()
     try:

@@ -48,7 +48,7 @@ pnnx.Expression reduction     0 1 r expr=None
 aten::scatter   marked        5 1 a d i v r b #a=(4)f32 #i=(?)i64 #b=(4)f32
 pnnx.Output     pnnx_output_0 2 0 a b #a=(4)f32 #b=(4)f32
 """
-"""Answers max(input, 0), and the same with -1 for what is above 5; one array where nothing is."""
+"""Returns max(input, 0), and the same with -1 for what is above 5; one array where nothing is."""
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def pair(names: str, size: int = 2) -> list[dict[str, object]]:
     ]
 
 
-def test_inputs_are_told_apart_by_their_names(models: dict[str, LoadedModel]) -> None:
+def test_inputs_are_distinguished_by_their_names(models: dict[str, LoadedModel]) -> None:
     for seed in range(3):
         first, second = np.random.default_rng(seed).normal(size=(2, 2)).astype(np.float32)
         for names in ("ab", "ba"):
@@ -188,7 +188,7 @@ def test_arrays_that_are_not_aligned_are_copied(models: dict[str, LoadedModel], 
         assert arrays(respond(models["f32"], {"inputs": [tensor], **BINARY}, data, padding))[1] == data
 
 
-def test_an_response_is_known_only_for_outputs_of_its_shape_and_type(models: dict[str, LoadedModel]) -> None:
+def test_a_response_is_known_only_for_outputs_of_its_shape_and_type(models: dict[str, LoadedModel]) -> None:
     text = orjson.dumps({"inputs": [], **BINARY})
     description = describe(models["twice"], text)
     assert describe(models["twice"], text) is description
@@ -206,7 +206,7 @@ def test_an_response_is_known_only_for_outputs_of_its_shape_and_type(models: dic
     assert description.respond(outputs[:1]) is None
 
 
-def test_responses_as_text_or_classes_are_written_anew(models: dict[str, LoadedModel]) -> None:
+def test_responses_as_text_or_classes_are_written_again(models: dict[str, LoadedModel]) -> None:
     tensor = {"name": "in", "shape": [1, 2], "datatype": "FP32", "parameters": {"binary_data_size": 8}}
     wanted = [{"name": "out"}, {"name": "out", "parameters": {"binary_data": True, "classification": 1}}]
     for output in wanted:

@@ -156,7 +156,7 @@ def test_only_what_is_quickly_parsed_is_left_to_the_event_loop(
 def test_words_are_found_wherever_they_lie(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.v2.exchange._WINDOW", 16)
     for quotes in (1000, 0):
-        monkeypatch.setattr("service.v2.exchange._MOST_QUOTES", quotes)
+        monkeypatch.setattr("service.v2.exchange._MAX_QUOTES", quotes)
         text = bytes(start) + b'"a" "priority" '
         assert _mentions(text, (b'"timeout"', b'"priority"'))
         assert not _mentions(text, (b'"timeout"', b'"x"'))
@@ -213,12 +213,12 @@ def test_trace_is_a_parameter(models: dict[str, LoadedModel], value: object, lev
     assert read(models["same_f32"], orjson.dumps(document)).options.trace == list(TraceLevel)[level]
 
 
-def test_trace_is_told_only_where_it_was_asked_for(models: dict[str, LoadedModel]) -> None:
+def test_trace_is_reported_only_where_it_was_asked_for(models: dict[str, LoadedModel]) -> None:
     document: dict[str, Any] = {"inputs": [json_input("in", FLOATS)]}
     assert "parameters" not in json.loads(respond(models["same_f32"], document).body)
     document["parameters"] = {"trace": True}
-    told = json.loads(respond(models["same_f32"], document).body)["parameters"]["trace"]
-    assert [layer["type"] for layer in told["layers"]] == ["pnnx.Input", "torch.flatten", "pnnx.Output"]
+    reported = json.loads(respond(models["same_f32"], document).body)["parameters"]["trace"]
+    assert [layer["type"] for layer in reported["layers"]] == ["pnnx.Input", "torch.flatten", "pnnx.Output"]
 
 
 def test_outputs_that_only_a_run_shows_are_numbered(models: dict[str, LoadedModel]) -> None:

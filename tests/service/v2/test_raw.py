@@ -29,12 +29,12 @@ def shape_of(declared: tuple[int | None, ...] | None, size: int, open_batch: boo
         (None, 8, False, (2,)),
     ],
 )
-def test_open_dimensions_follow_from_the_size(
+def test_dynamic_dimensions_follow_from_the_size(
     declared: tuple[int | None, ...] | None, size: int, open_batch: bool, shape: tuple[int, ...]
 ) -> None:
     assert shape_of(declared, size, open_batch) == shape
 
 
-def test_two_open_dimensions_behind_the_batch_cannot_be_told() -> None:
+def test_two_dynamic_dimensions_behind_the_batch_cannot_be_inferred() -> None:
     with pytest.raises(ServiceError, match="describe it in JSON"):
         shape_of((None, 3, None, None), 24)

@@ -213,7 +213,7 @@ httpGet:
 {{- $sum }}
 {{- end }}
 
-{{- /* combinations that a schema cannot tell, each refused in words */}}
+{{- /* combinations that a schema cannot express, each with a message */}}
 {{- define "kuiper.check" -}}
 {{- $many := or .Values.autoscaling.enabled (gt (int .Values.replicas) 1) }}
 {{- if and $many (eq (default "none" .Values.settings.model_control) "explicit") }}

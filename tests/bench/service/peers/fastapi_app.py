@@ -25,7 +25,7 @@ session = Session()
 
 @app.get("/ready")
 async def ready() -> dict[str, str]:
-    """Tell that it answers."""
+    """Return that it is live."""
     return {}
 
 

@@ -16,7 +16,7 @@ MODULE = "tests.bench.service.peers.triton_model"
 
 
 class Session:
-    """Answers each row's sum, and notes its file and the rows of its runs."""
+    """Returns each row's sum, and notes its file and the rows of its runs."""
 
     def __init__(self, file: str) -> None:
         self.file = file

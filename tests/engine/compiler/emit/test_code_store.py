@@ -162,7 +162,7 @@ def test_a_disk_that_fills_up_leaves_no_part_of_a_file(
 
 
 def test_old_code_makes_room(tmp_path: Path) -> None:
-    store = CodeStore(tmp_path, most_bytes=1000)
+    store = CodeStore(tmp_path, max_bytes=1000)
     for index in range(40):
         store.save(f"key{index:02}", bytes(68))
         (tmp_path / f"key{index:02}.code").touch()
@@ -174,7 +174,7 @@ def test_old_code_makes_room(tmp_path: Path) -> None:
 
 def test_what_other_processes_wrote_counts(tmp_path: Path) -> None:
     """Each of three fills a half of the room: none of them alone sees that there is too little of it."""
-    stores = [CodeStore(tmp_path, most_bytes=16_000) for _ in range(3)]
+    stores = [CodeStore(tmp_path, max_bytes=16_000) for _ in range(3)]
     for place, store in enumerate(stores):
         store.save(f"first{place}", bytes(68))
     for place, store in enumerate(stores):
@@ -225,7 +225,7 @@ def test_kernels_from_outside_are_not_kept(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_keys_tell_kernels_targets_and_versions_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_distinguish_kernels_targets_and_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {code_key("a"), code_key("b")}
     monkeypatch.setattr(module, "llvm_versions", lambda: "another")
     keys.add(code_key("a"))

@@ -132,7 +132,7 @@ def test_a_file_that_is_damaged_is_not_used(tmp_path: Path, cache: EntryFiles, p
     kept.write_bytes(content)
     assert cache.load(digest_of(path)) is None
     np.testing.assert_array_equal(numbers(read_archive(path, cache)), BIG)
-    assert cache.load(digest_of(path)) is not None  # it was written anew
+    assert cache.load(digest_of(path)) is not None  # it was written again
 
 
 def test_a_file_that_others_may_write_to_is_not_used(tmp_path: Path, cache: EntryFiles) -> None:
@@ -177,7 +177,7 @@ def test_a_graph_computes_the_same_of_mapped_weights(
     assert is_mapped(weight.data)
 
 
-def test_mapped_entries_tell_the_digest_of_the_archive_as_read_ones_do(
+def test_mapped_entries_show_the_digest_of_the_archive_as_read_ones_do(
     tmp_path: Path, cache: EntryFiles
 ) -> None:
     path = write(tmp_path / "model.bin")

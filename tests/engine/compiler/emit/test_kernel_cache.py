@@ -87,7 +87,7 @@ def test_threads_that_want_the_same_kernel_share_it(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("text", "error"), [("", ValueError), ("no number", RuntimeError)])
-def test_a_mistake_in_a_kernel_is_told_each_time_and_harms_no_other(
+def test_a_mistake_in_a_kernel_is_reported_each_time_and_harms_no_other(
     text: str, error: type[Exception]
 ) -> None:
     kernels, target = KernelCache(CodeStore(None)), host_target()

@@ -1,4 +1,4 @@
-"""Packed weights on disk: what is mapped, what is trusted, and what tells one file from another."""
+"""Packed weights on disk: what is mapped, what is trusted, and what distinguishes files."""
 
 import os
 import subprocess
@@ -127,7 +127,7 @@ def test_what_is_different_is_packed(tmp_path: Path, other: dict[str, object]) -
     assert len(PACKED) == 2
 
 
-def test_another_engine_packs_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_engine_packs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights(tmp_path)
     monkeypatch.setattr(stores, "_source_digest", lambda: "another")
     weights(tmp_path)
@@ -175,9 +175,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("note", [np.zeros(3), object(), (1, [2])])
-def test_nothing_is_kept_for_kernels_that_their_text_does_not_tell_apart(
-    tmp_path: Path, note: object
-) -> None:
+def test_nothing_is_cached_for_kernels_with_the_same_text(tmp_path: Path, note: object) -> None:
     assert weights(tmp_path, Transposing(16, note)).digest is None
     assert not list(tmp_path.iterdir())
 

@@ -59,7 +59,7 @@ def test_other_weights_have_integers_of_their_own(files: QuantizedFiles, other: 
     check_same(files.quantize(other), quantize_weights(other))
 
 
-def test_what_is_damaged_is_made_anew(files: QuantizedFiles, tmp_path: Path) -> None:
+def test_what_is_damaged_is_made_again(files: QuantizedFiles, tmp_path: Path) -> None:
     files.quantize(WEIGHT)
     (kept,) = (tmp_path / "kept").iterdir()
     content = bytearray(kept.read_bytes())

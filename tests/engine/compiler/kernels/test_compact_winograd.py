@@ -95,7 +95,7 @@ def test_epilogue(target: Target, filter_parts: int) -> None:
 
 
 def test_zeros_among_the_weights_change_no_bit() -> None:
-    """A coefficient of 0 makes -0 of a negative weight, which the other kernel does not add; no result tells."""
+    """A coefficient of 0 makes -0 of a negative weight, which the other kernel does not add; no result shows."""
     target = host_target()
     x, weight = numbers(1, 7, 7, 16), numbers(16, 16, 3, 3, seed=1)
     x[..., 3], weight[:, 5], weight[4] = 0.0, -0.0, 0.0

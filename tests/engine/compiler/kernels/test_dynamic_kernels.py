@@ -1,4 +1,4 @@
-"""Kernels whose code is told extents: each agrees with numpy at any of them, and one code serves them all."""
+"""Kernels whose extents are runtime values: each agrees with numpy at any of them, and one code serves them all."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -64,7 +64,7 @@ def test_several_indices_and_an_output_with_gaps(target: Target) -> None:
 
 @every_target
 def test_index_out_of_range_takes_the_nearest(target: Target) -> None:
-    """Nothing else is read, whatever is told: memory of others would leave the graph."""
+    """Nothing else is read, whatever the indices are: memory of others would leave the graph."""
     table, ids = numbers(4, 3), np.array([-1, 4, 1e30, -np.inf, np.inf, np.nan], np.float32)
     kernel = GatherKernel(
         shape=(6, 3),

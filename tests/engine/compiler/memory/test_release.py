@@ -69,7 +69,7 @@ def test_all_libraries_that_are_loaded_are_meant_by_no_name() -> None:
     ]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell what is mapped")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show what is mapped")
 def test_files_that_are_mapped_for_their_data_are_left_alone(tmp_path: Path) -> None:
     """They are unmapped while others run, and what these allocate may lie there by then."""
     path = tmp_path / "data"
@@ -81,9 +81,9 @@ def test_files_that_are_mapped_for_their_data_are_left_alone(tmp_path: Path) -> 
     assert not [start for start, size in pages if start <= first < start + size]
 
 
-def test_a_system_that_tells_no_number_has_nothing_dropped() -> None:
-    told = PLACES.replace("Anonymous", "Unknown")
-    assert list(unchanged_pages(told, "libllvmlite")) == []
+def test_a_system_that_shows_no_number_has_nothing_dropped() -> None:
+    reported = PLACES.replace("Anonymous", "Unknown")
+    assert list(unchanged_pages(reported, "libllvmlite")) == []
 
 
 @pytest.mark.parametrize("name", [b"libg\xfcnther.so", None])

@@ -168,7 +168,7 @@ def test_softmax_lies_as_its_input_does_after_a_look(tmp_path: Path) -> None:
 
 
 def test_channels_dealt_out_by_looks_stay_last(tmp_path: Path) -> None:
-    """An exporter of open sizes writes a shuffle of channels so."""
+    """An exporter of dynamic sizes writes a shuffle of channels so."""
     graph = placed(
         tmp_path,
         IMAGE,

@@ -12,10 +12,10 @@ from engine import BuildTimeoutError, RunStoppedError, RuntimeGraph, TensorSpec,
 from engine.compiler.program import background, programs, verifier
 from engine.compiler.program.background import compile_in_background, finish_background
 from engine.compiler.program.compile_throttle import CompileThrottle, ThrottledClock
-from engine.compiler.program.hotness import LEAST_RUNS, MOST_SHAPES, PAYBACK_FACTOR, Hotness
+from engine.compiler.program.hotness import LEAST_RUNS, MAX_SHAPES, PAYBACK_FACTOR, Hotness
 from engine.compiler.program.native import NativeExecutor
 from engine.compiler.program.program import Program
-from engine.compiler.program.program_cache import MOST_PROGRAMS, InputKey, ProgramCache
+from engine.compiler.program.program_cache import MAX_PROGRAMS, InputKey, ProgramCache
 from engine.dtypes import Array
 from tests.engine.compiler.background import wait_until_idle
 from tests.engine.compiler.plans import ROWS, linear, weights_of
@@ -165,9 +165,9 @@ def test_a_shape_is_hot_once_numpy_took_long_enough() -> None:
 
 def test_few_shapes_are_remembered() -> None:
     hotness = Hotness()
-    for number in range(3 * MOST_SHAPES):
+    for number in range(3 * MAX_SHAPES):
         hotness.note(shape(number), 1.0, 0.5)
-    assert hotness.count(0.5) == (0, MOST_SHAPES)
+    assert hotness.count(0.5) == (0, MAX_SHAPES)
 
 
 def test_graphs_share_the_compiler_round_robin() -> None:
@@ -214,20 +214,20 @@ def test_what_fails_beside_the_runs_is_logged_and_the_next_goes_on(caplog: pytes
 
 def test_programs_in_use_are_not_displaced() -> None:
     kept = ProgramCache()
-    for number in range(MOST_PROGRAMS):
+    for number in range(MAX_PROGRAMS):
         assert kept.has_place
         kept.add(key(number), None)
     for _ in range(10):
-        for number in range(2 * MOST_PROGRAMS):
+        for number in range(2 * MAX_PROGRAMS):
             kept.look_up(key(number))
     is_full = not kept.has_place
     assert is_full
     for _ in range(5):
-        for number in range(1, MOST_PROGRAMS):
+        for number in range(1, MAX_PROGRAMS):
             kept.look_up(key(number))
     assert kept.has_place, "nothing asked for the first one any more"
-    kept.add(key(MOST_PROGRAMS), None)
-    assert len(kept) == MOST_PROGRAMS
+    kept.add(key(MAX_PROGRAMS), None)
+    assert len(kept) == MAX_PROGRAMS
     assert kept.look_up(key(0)) == (False, None)
 
 

@@ -189,7 +189,7 @@ def test_which_programs_are_only_a_fallback(
 
 @every_thread
 def test_rows_and_lengths_of_any_number(tmp_path: Path, threads: int) -> None:
-    """Nothing but layers of integers, and what is exact: the bits of the numpy layers."""
+    """Nothing but layers of integers, and what is exact: the bits of the reference layers."""
     text = "\n".join(
         (
             "pnnx.Input in 0 1 x #x=(?,?,37)f32",

@@ -1,4 +1,4 @@
-"""Programs for inputs of all lengths: an encoder of sentences, length by length against its numpy layers."""
+"""Programs for inputs of all lengths: an encoder of sentences, length by length against its reference layers."""
 
 import random
 from collections.abc import Iterator, Sequence

@@ -17,7 +17,7 @@ TOLERANCE = 1e-5
 
 
 def both(folder: Path, text: str) -> tuple[RuntimeGraph, RuntimeGraph]:
-    """Return a model's graph, and that of its numpy layers."""
+    """Return a model's graph, and that of its reference layers."""
     compiled, plain = (
         make_graph(folder, text, weights_of(text), backend=name) for name in ("native", "numpy")
     )

@@ -117,7 +117,7 @@ def test_a_batch_of_too_many_images_has_a_program_of_its_own(
     graph: RuntimeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = make(graph, host_target(), 1)
-    monkeypatch.setattr(each_image, "MOST_IMAGES", 8)
+    monkeypatch.setattr(each_image, "MAX_IMAGES", 8)
     program.at(graph.plan(specs(8)))
     with pytest.raises(MisfitError):
         program.at(graph.plan(specs(9)))

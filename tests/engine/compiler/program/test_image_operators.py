@@ -1,4 +1,4 @@
-"""Operators on images and sequences: kernels do all of them, on every vector width, as the numpy layers do."""
+"""Operators on images and sequences: kernels do all of them, on every vector width, as the reference layers do."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Programs of int8 models against the numpy layers, which sum the same integers: the same bits."""
+"""Programs of int8 models against the reference layers, which sum the same integers: the same bits."""
 
 from pathlib import Path
 
@@ -81,7 +81,7 @@ class Writer:
 
 
 def check_same(writer: Writer, folder: Path, x: Array) -> RuntimeGraph:
-    """Compare a program with the numpy layers, at several numbers of threads; returns the graph of the program."""
+    """Compare a program with the reference layers, at several numbers of threads; returns the graph of the program."""
     results = []
     for threads in (1, 2, 3):
         native, plain = writer.graphs(folder, threads)

@@ -204,7 +204,7 @@ def test_tensors_of_few_axes(tmp_path: Path, shape: tuple[int, ...]) -> None:
         assert_same(output, wanted)
 
 
-def test_shapes_that_only_a_run_can_tell(tmp_path: Path) -> None:
+def test_shapes_that_only_a_run_can_show(tmp_path: Path) -> None:
     lines = """
         pnnx.Input in 0 1 a #a=(2,3,4)f32
         F.relu r 1 1 a b $input=a

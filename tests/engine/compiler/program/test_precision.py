@@ -59,16 +59,16 @@ def opened(folder: Path, **options: Any) -> RuntimeGraph:
 
 
 @pytest.mark.usefixtures("always_rounds")
-def test_precision_of_each_layer_is_told(tmp_path: Path) -> None:
+def test_precision_of_each_layer_is_reported(tmp_path: Path) -> None:
     graph = opened(tmp_path, precision="bf16")
     trace = graph.run([X], trace=TraceLevel.ON).trace
     assert trace is not None
     assert graph.verification.checked == 1
     assert not graph.verification.refused
-    told = {layer.name: layer.precision for layer in trace.layers}
+    reported = {layer.name: layer.precision for layer in trace.layers}
     rounded = ["conv", "norm", "relu", "linear"]  # what is fused with a product is done in its kernel
-    assert told == {name: "bf16" if name in rounded else "f32" for name in graph.precisions}
-    assert graph.precisions == {name: Precision(word) for name, word in told.items()}
+    assert reported == {name: "bf16" if name in rounded else "f32" for name in graph.precisions}
+    assert graph.precisions == {name: Precision(word) for name, word in reported.items()}
 
 
 @pytest.mark.usefixtures("always_rounds")
@@ -156,12 +156,12 @@ def test_auto_takes_what_is_faster_and_loses_little(
 def test_what_is_rounded_does_not_depend_on_the_batch(name: str) -> None:
     graph = RuntimeGraph(DATA / name / f"{name}.pnnx.param", backend="native", precision="bf16")
     graph.build()
-    told = []
+    reported = []
     inputs = [array[:1] for array in arrays(name, "file", "in")]
     for rows in (1, 8):
         graph.forward([np.repeat(array, rows, axis=0) for array in inputs])
-        told.append(dict(graph.precisions))
-    assert told[0] == told[1]
+        reported.append(dict(graph.precisions))
+    assert reported[0] == reported[1]
 
 
 def test_loss_is_relative_to_what_is_exact() -> None:

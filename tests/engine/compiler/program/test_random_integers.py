@@ -1,4 +1,4 @@
-"""Random graphs of tensors that have scales of their own, against the numpy layers: the same bits."""
+"""Random graphs of tensors that have scales of their own, against the reference layers: the same bits."""
 
 import random
 from pathlib import Path
@@ -15,7 +15,7 @@ _KINDS = (
 _POOL: dict[str, object] = dict.fromkeys(("kernel_size",), "(3,3)")
 _POOL |= dict.fromkeys(("stride", "padding", "dilation"), "(1,1)")
 _POOL |= dict.fromkeys(("ceil_mode", "return_indices"), False)
-_MOST_CHANNELS, _MOST_ROWS = 100, 30
+_MAX_CHANNELS, _MAX_ROWS = 100, 30
 
 Shape = tuple[int, int, int, int]
 
@@ -61,7 +61,7 @@ class _Drawing:
         """Add what shows parts of a tensor, or its pixels several times."""
         images, channels, rows, columns = self.shapes[x]
         match kind:
-            case "upsample" if rows < _MOST_ROWS:
+            case "upsample" if rows < _MAX_ROWS:
                 grown = (images, channels, 2 * rows, 2 * columns)
                 self._add("nn.Upsample", x, [grown], scale_factor="(2.0,2.0)", mode="nearest", size="None")
             case "chunk" if channels % 2 == 0:
@@ -79,7 +79,7 @@ class _Drawing:
         like = [name for name, (_, _, *others) in self.shapes.items() if others == pixels]
         parts = [x, *(self._pick(like) for _ in range(self._random.randint(1, 2)))]
         channels = sum(self.shapes[part][1] for part in parts)
-        if channels > _MOST_CHANNELS:
+        if channels > _MAX_CHANNELS:
             return
         for _ in range(self._random.randint(1, 2)):
             self._random.shuffle(parts)

@@ -30,11 +30,11 @@ def test_inputs_are_refused_by_the_same_message(
         with pytest.raises(error) as caught:
             graph.forward(inputs)
         messages.add(str(caught.value))
-    (told,) = messages
-    assert told.startswith(message)
+    (reported,) = messages
+    assert reported.startswith(message)
 
 
-def test_errors_that_only_a_run_can_tell_are_the_same(tmp_path: Path) -> None:
+def test_errors_that_only_a_run_can_show_are_the_same(tmp_path: Path) -> None:
     lines = """
         pnnx.Input in 0 1 a #a=(2,3,4)f32
         F.relu r 1 1 a b $input=a
@@ -49,7 +49,8 @@ def test_errors_that_only_a_run_can_tell_are_the_same(tmp_path: Path) -> None:
         with pytest.raises(LayerError) as caught:
             graph.forward([X])
         messages.add(str(caught.value))
-    (told,) = messages
+    (reported,) = messages
     assert (
-        told == "Tensor.reshape s, 'shape': got (5, 5); expected a shape of 16 elements, with at most one -1"
+        reported
+        == "Tensor.reshape s, 'shape': got (5, 5); expected a shape of 16 elements, with at most one -1"
     )

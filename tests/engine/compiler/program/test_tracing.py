@@ -1,4 +1,4 @@
-"""The trace of a compiled run tells of every operator once, whoever did its work."""
+"""The trace of a compiled run reports every operator once, whoever did its work."""
 
 from pathlib import Path
 from time import perf_counter_ns
@@ -125,7 +125,7 @@ def test_trace_is_made_when_it_is_looked_at(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_operands_are_described_as_without_a_compiler(name: str) -> None:
-    """Those too that lie in the arena, or that no run makes, beside operands that only the run can tell."""
+    """Those too that lie in the arena, or that no run makes, beside operands that only the run can show."""
     inputs = arrays(name, "file", "in")
     described = []
     for backend in ("native", "numpy"):

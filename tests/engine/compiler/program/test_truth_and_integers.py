@@ -255,7 +255,7 @@ def test_positions_in_a_program_for_all_lengths_stay_within_their_table(tmp_path
 
 
 def test_what_follows_from_the_length_otherwise_is_left_to_numpy(tmp_path: Path) -> None:
-    """Bounds that are no polynomial of the length cannot be told ahead: the program does without."""
+    """Bounds that are no polynomial of the length cannot be inferred ahead: the program does without."""
     text = """pnnx.Input in 0 1 ids #ids=(1,?)i64
         nn.Embedding table 1 1 ids x embedding_dim=4 num_embeddings=5 sparse=False @weight=(5,4)f32
         pnnx.Expression n 1 1 ids n expr=size(@0,1)

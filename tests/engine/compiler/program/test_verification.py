@@ -1,4 +1,4 @@
-"""A program that gives anything else than the numpy layers is not used, and it is told why."""
+"""A program that gives anything else than the reference layers is not used, and the reason is reported."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -276,7 +276,7 @@ def test_identifiers_are_drawn_from_what_tables_have(tmp_path: Path) -> None:
     assert (graph.verification.checked, graph.verification.unchecked) == (1, 0)
 
 
-def test_a_model_that_runs_on_no_trial_input_is_told_of(
+def test_a_model_that_runs_on_no_trial_input_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verifier, "trial_inputs", lambda _: iter(()))

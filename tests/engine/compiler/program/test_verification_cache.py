@@ -27,7 +27,7 @@ Comparisons = list[int]
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CodeStore:
-    """A store that graphs use as processes do that begin anew: no code is at hand but what is kept."""
+    """A store that graphs use as processes do that begin again: no code is at hand but what is kept."""
     made = CodeStore(tmp_path / "cache")
     monkeypatch.setattr(stores, "code_store", lambda: made)
     monkeypatch.setattr("engine.compiler.program.assembler.cache", KernelCache(made))

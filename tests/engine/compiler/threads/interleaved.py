@@ -256,7 +256,7 @@ class Machine:
             case "pthread_cond_broadcast", (condition,):
                 del condition
                 self._asleep.clear()
-            case _:  # sched_yield, and the instructions that tell the processor to wait
+            case _:  # sched_yield, and the instructions that have the processor wait
                 pass
         return 0
 

@@ -87,7 +87,7 @@ class Runs:
         return 0
 
     def _chunk(self, machine: Machine, thread: int, step: int, chunk: int, number: int) -> Turns:
-        """Be a chunk of a kernel that is told its step."""
+        """Be a chunk of a kernel with a runtime step."""
         del machine, thread
         assert 0 <= chunk < len(self._begun[step])
         assert 0 <= number < self._members

@@ -17,7 +17,7 @@ from engine.compiler.threads.runner import runner
 from engine.compiler.threads.segment import NativeStep, Segment
 from engine.compiler.threads.thread_team import ThreadTeam
 from engine.compiler.threads.thread_team_pool import ThreadTeamPool
-from tests.engine.compiler.tiny import PATIENCE, Meeting, Work, compiled, table, wait_until
+from tests.engine.compiler.tiny import PERIOD, Meeting, Work, compiled, table, wait_until
 
 TASKS = Path("/proc/self/task")
 sees_threads = pytest.mark.skipif(not TASKS.exists(), reason="the system does not list threads as files")
@@ -329,7 +329,7 @@ def run_script(body: str) -> None:
     root = Path(__file__).parents[4]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     ended = subprocess.run(
-        command, cwd=root, env=environment, timeout=PATIENCE, capture_output=True, text=True, check=False
+        command, cwd=root, env=environment, timeout=PERIOD, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
     assert not ended.stderr

@@ -92,7 +92,7 @@ INFER = {
     "unknown option": Exchange(Ask(f"{VECTOR}&x=1", GOOD), 422, "invalid_parameter"),
     "model in escapes": Exchange(Ask("/infer?model=v%65ctor", GOOD)),
     "npz response": Exchange(Ask(VECTOR, GOOD, (("Accept", "application/x-npz"),))),
-    "no acceptable answer": Exchange(Ask(VECTOR, GOOD, (("Accept", "text/html"),)), 406, "not_acceptable"),
+    "no acceptable response": Exchange(Ask(VECTOR, GOOD, (("Accept", "text/html"),)), 406, "not_acceptable"),
     "empty accept": Exchange(Ask(VECTOR, GOOD, (("Accept", ""),))),
     "empty type": Exchange(Ask(VECTOR, GOOD, (("Content-Type", ""),))),
     "wrong type": Exchange(_raw("application/pdf", b"%PDF-1.7"), 415, "unsupported_media_type"),

@@ -18,7 +18,7 @@ from tests.service.v2.models import add_v2_models
 TIMED = {"timing", "trace", "request_id"}
 """Members of a response that differ from one request to the next."""
 COMPUTING = {"start_ms", "duration_ms", "share", "backend", "fused", "fused_into", "precision"}
-"""What is said of a layer or operand that is another once the model's program is compiled, beside requests."""
+"""What is said of a layer or operand that is another once the model's program is compiled, in the background."""
 VARYING = {"date", "content-length", "x-request-id"}
 MADE_ID = re.compile("[0-9a-f]{32}")
 

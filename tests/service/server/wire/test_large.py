@@ -67,7 +67,7 @@ def test_large_body_that_is_refused_makes_room_for_the_next(wire: Wire) -> None:
         assert wire.reply().status == 200
 
 
-def test_large_body_that_does_not_come_is_given_up(impatient: ServerProcess) -> None:
+def test_large_body_that_does_not_come_is_aborted(impatient: ServerProcess) -> None:
     packet = large(200_000).plain()
     with connected(impatient) as wire:
         wire.send(packet[:100_000], packet[100_000:-1])

@@ -130,7 +130,7 @@ def end(server: ServerProcess) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_full_queue_is_told(small_queue: ServerProcess, wires: list[Wire], form: Form) -> None:
+def test_full_queue_is_reported(small_queue: ServerProcess, wires: list[Wire], form: Form) -> None:
     answered = queue(small_queue, wires, 1, 2)
     refused = ask(small_queue, form(number(3)))
     assert (refused.status, refused.json()["code"]) == (503, "queue_full")
@@ -140,7 +140,7 @@ def test_full_queue_is_told(small_queue: ServerProcess, wires: list[Wire], form:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_queue_that_fills_while_a_body_comes_is_told(
+def test_queue_that_fills_while_a_body_comes_is_reported(
     small_queue: ServerProcess, wires: list[Wire], form: Form
 ) -> None:
     packet = form(number(3))
@@ -155,7 +155,7 @@ def test_queue_that_fills_while_a_body_comes_is_told(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_full_buffers_are_told(small_buffers: ServerProcess, wires: list[Wire], form: Form) -> None:
+def test_full_buffers_are_reported(small_buffers: ServerProcess, wires: list[Wire], form: Form) -> None:
     running = begin(small_buffers, wires, number(1, ("X-A", "b")).plain())
     assert small_buffers.entered.take() == 1
     refused = ask(small_buffers, form(Ask("/infer", bytes(90))))
@@ -211,7 +211,7 @@ def test_what_was_taken_is_answered_while_the_server_drains(models: Path, wires:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_drain_that_is_over_is_told_to_those_who_wait(models: Path, wires: list[Wire], form: Form) -> None:
+def test_drain_timeout_is_reported_to_those_who_wait(models: Path, wires: list[Wire], form: Form) -> None:
     with start(models, "--drain-seconds", "0.2") as server:
         running = begin(server, wires, form(number(1)))
         assert server.entered.take() == 1
@@ -235,7 +235,7 @@ def test_body_that_never_comes_does_not_keep_the_server(models: Path, wires: lis
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_deadline_is_told(short_timeout: ServerProcess, wires: list[Wire], form: Form) -> None:
+def test_deadline_is_reported(short_timeout: ServerProcess, wires: list[Wire], form: Form) -> None:
     running = begin(short_timeout, wires, form(number(1)))
     assert short_timeout.entered.take() == 1
     reply = running.reply()

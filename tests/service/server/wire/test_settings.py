@@ -40,7 +40,7 @@ MIXED = (
     (Ask("/v2/models/vector/infer", V2_GOOD), V2, 200, "vector"),
     (FAULTY, INFER, 500, "fault"),
 )
-"""Requests; and of each its route, the status of its response, and the model that is told of."""
+"""Requests; and of each its route, the status of its response, and the model that is reported of."""
 COUNTED = {
     "vector": {"success": 2, "fail": 4, "runs": 2, "rows": 2},
     "fault": {"success": 0, "fail": 1, "runs": 0, "rows": 0},
@@ -165,11 +165,11 @@ def test_access_log_names_the_route_however_the_path_is_written(
     request_ids = [f"{form.__name__}-{number}" for number in range(len(MIXED))]
     for request_id, (case, *_) in zip(request_ids, MIXED, strict=True):
         ask(server, form(replace(case, headers=(*case.headers, ("X-Request-ID", request_id)))))
-    told = [
+    reported = [
         (line["request_id"], line["path"], line["status"], line.get("model"))
         for line in access_lines(server, *request_ids)
     ]
-    assert told == [
+    assert reported == [
         (request_id, *expected) for request_id, (_, *expected) in zip(request_ids, MIXED, strict=True)
     ]
 
@@ -180,9 +180,11 @@ def test_fault_is_logged_with_what_raised_it(server: ServerProcess, form: Callab
     assert ask(server, form(replace(FAULTY, headers=(("X-Request-ID", request_id),)))).status == 500
     access_lines(server, request_id)
     records = [json.loads(line) for line in list(server.lines)]
-    (told,) = (record for record in records if "exception" in record and record["request_id"] == request_id)
-    assert (told["level"], told["message"]) == ("error", "unhandled error")
-    assert "a fault of the server" in told["exception"]
+    (reported,) = (
+        record for record in records if "exception" in record and record["request_id"] == request_id
+    )
+    assert (reported["level"], reported["message"]) == ("error", "unhandled error")
+    assert "a fault of the server" in reported["exception"]
 
 
 @pytest.mark.parametrize("form", FORMS)

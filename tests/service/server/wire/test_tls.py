@@ -60,7 +60,7 @@ def test_head_and_body_may_come_each_by_itself(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("size", [100, SIZE])
-def test_late_body_is_told_once(wire: Wire, size: int) -> None:
+def test_late_body_is_reported_once(wire: Wire, size: int) -> None:
     packet = large(size).plain()
     wire.send(packet[:-9])
     assert wire.reply().status == 408

@@ -1,4 +1,4 @@
-"""How requests and answers come over a connection: in pieces, several at once, and not at all."""
+"""How requests and responses come over a connection: in pieces, several at once, and not at all."""
 
 import random
 import re
@@ -99,7 +99,7 @@ def test_body_of_a_mebibyte_is_read_whole(wire: Wire) -> None:
         assert check_order(wire, [1]) == [200]
 
 
-def test_body_that_does_not_come_is_given_up(impatient: ServerProcess) -> None:
+def test_body_that_does_not_come_is_aborted(impatient: ServerProcess) -> None:
     with connected(impatient) as wire:
         wire.send(named(1).plain()[:-1])
         reply = wire.reply()

@@ -1,4 +1,4 @@
-"""Requests written byte by byte, and answers read so."""
+"""Requests written byte by byte, and responses read so."""
 
 import json
 import socket
@@ -78,7 +78,7 @@ class Wire:
             self.socket.sendall(packet)
 
     def send_aside(self, *packets: bytes) -> threading.Thread:
-        """Send packets on a thread of its own, so that answers can be read meanwhile."""
+        """Send packets on a thread of its own, so that responses can be read meanwhile."""
         thread = threading.Thread(target=self.send, args=packets)
         thread.start()
         return thread
@@ -95,7 +95,7 @@ class Wire:
         return Reply(status, headers, self._reader.read(int(headers["content-length"])))
 
     def interim(self) -> int:
-        """Return the status of an interim answer, which has no headers."""
+        """Return the status of an interim response, which has no headers."""
         status = int(self._reader.readline().split()[1])
         assert self._reader.readline() == b"\r\n"
         return status

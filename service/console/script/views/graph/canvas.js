@@ -122,7 +122,7 @@ export class GraphCanvas {
     return this.x >= 0 && this.y >= 0 && this.x + layout.width * this.scale <= width && this.y + layout.height * this.scale <= height;
   }
 
-  /** Draw, and tell who follows the view. */
+  /** Draw, and notify those who follow the view. */
   changed() {
     this.refresh();
     this.listener.moved();

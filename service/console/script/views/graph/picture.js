@@ -9,7 +9,7 @@ import { colour } from "../../theme.js";
 const MARGIN = 20;
 /** Pixels of the longer side, and of all, that browsers draw. */
 const LONGEST = 16_000;
-const MOST_PIXELS = 60e6;
+const MAX_PIXELS = 60e6;
 
 /**
  * The whole drawing as it is coloured now, as SVG.
@@ -58,7 +58,7 @@ export async function downloadPicture(graph, name, kind) {
  */
 async function pngOf(svg, layout) {
   const [width, height] = [layout.width + 2 * MARGIN, layout.height + 2 * MARGIN];
-  const scale = Math.min(2, LONGEST / Math.max(width, height), Math.sqrt(MOST_PIXELS / (width * height)));
+  const scale = Math.min(2, LONGEST / Math.max(width, height), Math.sqrt(MAX_PIXELS / (width * height)));
   const image = new Image();
   image.src = URL.createObjectURL(svg);
   await image.decode();

@@ -1,5 +1,5 @@
 /**
- * The camera: one picture after the other, as fast as the model answers.
+ * The camera: one picture after the other, as fast as the model responds.
  * @module
  */
 import { fill, h } from "../../dom.js";

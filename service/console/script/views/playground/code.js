@@ -12,7 +12,7 @@ const INLINE = 300;
 
 /**
  * Build the three forms.
- * @param {import("./response.js").Answered} answered run
+ * @param {import("./response.js").RunResponse} answered run
  * @param {HTMLInputElement|null} threshold slider of the probability from which on boxes are shown
  */
 export function code({ model, version, input, options }, threshold) {

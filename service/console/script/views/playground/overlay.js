@@ -19,7 +19,7 @@ const kept = { threshold: /** @type {Map<string, number>} */ (new Map()), shown:
 
 /**
  * Build the picture with what was found in it.
- * @param {import("./response.js").Answered} answered run
+ * @param {import("./response.js").RunResponse} answered run
  */
 export async function overlay({ model, result, input }) {
   const bitmap = await createImageBitmap(/** @type {Blob} */ (input.body));

@@ -1,5 +1,5 @@
 /**
- * The playground: give a model something, and see what it answers, and how long that took.
+ * The playground: give a model something, and see its response, and how long that took.
  * @module
  */
 import { hint, options } from "./request.js";

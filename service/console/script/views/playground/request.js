@@ -13,13 +13,13 @@ const BOXES = ["detection", "instance-segmentation", "keypoints"];
 
 /**
  * Whether the responses of a model are boxes.
- * @param {import("../../store.js").ModelDetail} model that answers
+ * @param {import("../../store.js").ModelDetail} model that responds
  */
 export const responsesBoxes = (model) => BOXES.includes(model.task ?? "");
 
 /**
  * The query of a run: of boxes, also those that the slider may show later.
- * @param {import("../../store.js").ModelDetail} model that answers
+ * @param {import("../../store.js").ModelDetail} model that responds
  * @param {boolean} live whether it is one picture of many: those are not traced
  * @returns {import("../../inference.js").Options}
  */
@@ -33,5 +33,5 @@ export function options(model, live) {
  */
 export function hint(error) {
   if (!(error instanceof ApiError) || !error.status) return null;
-  return h("p", { class: "help" }, "That is the server’s own response. ", h("a", { href: "/docs" }, "The API’s description"), " tells what it takes.");
+  return h("p", { class: "help" }, "That is the server’s own response. ", h("a", { href: "/docs" }, "The API’s description"), " says what it takes.");
 }

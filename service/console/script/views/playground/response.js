@@ -15,7 +15,7 @@ import { keptRun } from "../../store.js";
 import * as format from "../../format.js";
 
 /**
- * @typedef {object} Answered a run that was answered
+ * @typedef {object} RunResponse a run with its response
  * @property {import("../../store.js").ModelDetail} model that answered
  * @property {string|null} version that was asked for
  * @property {import("../../store.js").Input} input of the run
@@ -29,7 +29,7 @@ import * as format from "../../format.js";
 /**
  * Show a response.
  * @param {HTMLElement} root where it is shown
- * @param {Answered} answered run
+ * @param {RunResponse} answered run
  */
 export async function showResponse(root, answered) {
   const { result, live } = answered;
@@ -54,7 +54,7 @@ function keptOpen(root) {
 }
 
 /**
- * @param {Answered} answered
+ * @param {RunResponse} answered
  * @returns {Promise<HTMLElement>}
  */
 async function predictions(answered) {
@@ -72,7 +72,7 @@ async function predictions(answered) {
 
 /**
  * @param {any[]} item
- * @param {Answered} answered
+ * @param {RunResponse} answered
  * @returns {HTMLElement}
  */
 function one(item, answered) {
@@ -107,7 +107,7 @@ async function preview(input, signal) {
 
 /**
  * Where to look at the same run.
- * @param {Answered} answered
+ * @param {RunResponse} answered
  */
 function links({ model, version, result }) {
   if (!result.trace) return null;

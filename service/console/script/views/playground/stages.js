@@ -8,7 +8,7 @@ import * as format from "../../format.js";
 
 /**
  * Build a bar of the stages, and the same as a list.
- * @param {import("./response.js").Answered} answered run
+ * @param {import("./response.js").RunResponse} answered run
  * @param {import("../../store.js").Run|null} run as the server keeps it: its times are those of the other pages
  */
 export function stages({ result, roundTrip }, run) {

@@ -11,7 +11,7 @@ const MOST = 8;
 
 /**
  * A button that explains one of the predictions.
- * @param {import("./response.js").Answered} answered
+ * @param {import("./response.js").RunResponse} answered
  * @returns {HTMLElement|null} null where there is nothing to explain
  */
 export function why({ model, version, input, result, signal }) {
