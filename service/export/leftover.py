@@ -1,4 +1,4 @@
-"""Operators that the exporter left as they were: where they stand in the model, and what can be done."""
+"""Operators that the exporter left as they were: where they are in the model, and what can be done."""
 
 from engine import UnsupportedOperator, UnsupportedOperatorError
 from service.export.source import Source

@@ -40,7 +40,7 @@ def edges_of(description: Description) -> Iterator[tuple[str, str, Mapping[str, 
 
 
 def node_label(node: Mapping[str, Any]) -> str:
-    """Return what stands in an operator's box: its type, its name and, if it has one, its expression, in lines."""
+    """Return the content of an operator's box: its type, its name and, if it has one, its expression, in lines."""
     expression = node["parameters"].get("expr")
     lines = [node["type"], node["name"]]
     return "\n".join([*lines, str(expression)] if expression is not None else lines)

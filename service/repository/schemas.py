@@ -82,7 +82,7 @@ class RefusalView(BaseModel):
     type: str | None
     fused: list[str] = Field(description="other operators that the same kernel computes")
     difference: JsonNumber | None = Field(
-        description="largest difference from the numpy layer, divided by its largest value; null if there is none"
+        description="largest difference from the reference layer, divided by its largest value; null if there is none"
     )
     reason: str
 

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Callable
 from time import perf_counter
 
-TURN_SECONDS = 0.001
+BURST_SECONDS = 0.001
 """How long work is begun in one iteration of the event loop, as far as that is more than one piece."""
-TURNS = 8
+ITERATIONS = 8
 """Of so many iterations, work is begun in one: libuv accepts one connection in each, and a response takes several."""
 
 
@@ -34,14 +34,14 @@ class Throttle:
             if self._pause:
                 self._pause -= 1
             else:
-                self._pause = TURNS - 1
+                self._pause = ITERATIONS - 1
                 self._begin()
         finally:  # a piece of work that fails is no reason for the others to wait for ever
             if self._waiting:
                 asyncio.get_running_loop().call_soon(self._take)
 
     def _begin(self) -> None:
-        until = perf_counter() + TURN_SECONDS
+        until = perf_counter() + BURST_SECONDS
         while self._waiting:
             self._waiting.popleft()()
             if perf_counter() >= until:

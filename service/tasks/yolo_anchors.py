@@ -1,4 +1,4 @@
-"""Anchors that stand in a graph beside the undecoded maps of YOLOv5."""
+"""Anchors in a graph beside the undecoded maps of YOLOv5."""
 
 from collections.abc import Iterator, Sequence
 

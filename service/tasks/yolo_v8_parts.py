@@ -1,6 +1,6 @@
 """Finds the parts of an undecoded head of YOLOv8 among the outputs of a graph.
 
-They are boxes, classes and what a box has besides. They stand in one set of outputs or in several: maps of all
+They are boxes, classes and what a box has besides. They are in one set of outputs or in several: maps of all
 channels, as `Detect` gives them in training; maps of boxes and classes, and the coefficients of masks or the points
 apart from them, as `Segment` and `Pose` do; or each apart.
 """

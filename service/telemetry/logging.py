@@ -19,7 +19,7 @@ def configure_logging(level: LogLevel, log_format: LogFormat, process: int | Non
     Args:
         level: lowest severity that is logged.
         log_format: text or JSON.
-        process: number of the process, which stands in each line; None where there is one.
+        process: number of the process, which is in each line; None where there is one.
     """
     handler = StatusLineHandler(sys.stderr, has_status=log_format == "text" and sys.stderr.isatty())
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())

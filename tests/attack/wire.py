@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.attack.attack import Target
 
 REPLY_SECONDS = 60.0
-"""Seconds until an attacker gives up on a response."""
+"""Timeout of an attacker for a response, in seconds."""
 
 
 def request_head(target: str, length: int, kind: str = "application/octet-stream") -> bytes:

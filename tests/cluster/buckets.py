@@ -262,7 +262,7 @@ class AzureBucket(_ProcessBucket):
 
 
 def _quoted(name: str) -> str:
-    """Return a name as it stands in a URL, where '..' would be taken for a folder above."""
+    """Return a name as it is written in a URL, where '..' would be taken for a folder above."""
     return quote(name).replace("..", "%2e%2e")
 
 

@@ -269,11 +269,11 @@ def test_a_request_that_is_json_already_and_its_headers(server: ServerProcess) -
         for name, array in PAIR.items()
     ]
     reported: dict[str, str] = {}
-    headers = {"X-Request-ID": "told-by-me"}
+    headers = {"X-Request-ID": "sent-by-me"}
     response = by_rest(
         server, "infer", {"inputs": entries}, model_name="pair", headers=headers, response_headers=reported
     )
-    assert reported["x-request-id"] == "told-by-me"
+    assert reported["x-request-id"] == "sent-by-me"
     assert outputs_of(response) == plain(server, "pair", PAIR)
 
 

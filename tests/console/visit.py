@@ -11,7 +11,7 @@ document.addEventListener("securitypolicyviolation", event =>
   window.violations.push(`${event.violatedDirective}: ${event.blockedURI}`));
 """
 SOON_MS = 60_000
-"""Milliseconds until a test gives up on what a page is to show."""
+"""Timeout of a test for what a page is to show, in milliseconds."""
 
 
 class Visit:

@@ -109,7 +109,7 @@ def run_many_shapes(network: ManyShapes, precision: str, seed: int, count: int) 
         for order in (inputs, inputs[::-1]):  # the first length of all has a program of its own
             expected.add_native(open_graph(param, **options), inputs, order)
         if precision == "bf16" and network.draw is _sentence:
-            # programs for all lengths, in float32, stand in
+            # programs for all lengths, in float32, are the fallback
             for order in (inputs, inputs[::-1]):
                 expected.add_native(open_graph(param, **_OPTIONS), inputs, order)
         served = open_graph(param, threads=2, **options)
@@ -148,8 +148,8 @@ def _ask(
     wrong = ""
 
     def client(number: int) -> list[tuple[int, list[Array]]]:
-        turns = chain.from_iterable(orders[number::CLIENTS])
-        return [(place, served.run([inputs[place]], waits=False).outputs) for place in turns]
+        places = chain.from_iterable(orders[number::CLIENTS])
+        return [(place, served.run([inputs[place]], waits=False).outputs) for place in places]
 
     responses: list[tuple[int, list[Array]]] = []
     with ThreadPoolExecutor(CLIENTS) as clients:

@@ -1,6 +1,6 @@
 """Runs a case with the operands of its products rounded: to bfloat16, or to 8-bit integers.
 
-Three things are asked of every program: that each operator gives what its numpy layer makes of the very same tensors,
+Three things are asked of every program: that each operator gives what its reference layer makes of the same tensors,
 rounded the same way; that its outputs are the same to the bit for any number of threads; and that they are finite where
 those of float32 are, and near these.
 

@@ -25,13 +25,13 @@ if sys.argv[1:2] == ["serve"]:
         sys.exit(servers.recv())
 os.execv({python!r}, [{python!r}, "-m", "service.cli", *sys.argv[1:]])
 """
-"""Stands in for `kuiper`: `kuiper serve` returns when the server accepts requests."""
+"""Replaces `kuiper`: `kuiper serve` returns when the server accepts requests."""
 
 _MAKE = """#!/bin/sh
 if [ "$1" = serve ]; then exec kuiper serve; fi
 exec {make} --dry-run "$@" > /dev/null
 """
-"""Stands in for `make`: it serves, and only plans all else, which would install packages and take minutes."""
+"""Replaces `make`: it serves, and only plans all else, which would install packages and take minutes."""
 
 
 @dataclass(frozen=True)

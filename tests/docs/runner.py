@@ -44,7 +44,7 @@ class Runner:
     Args:
         page: name of the page.
         place: the checkout that the reader is in.
-        with_torch: whether to run the examples that need PyTorch; their kept results stand in for them otherwise.
+        with_torch: whether to run the examples that need PyTorch; their recorded results replace them otherwise.
         names: what the Python examples suppose to be defined.
         find_server: returns the port of the server that a page supposes where it has started none.
     """

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 SOON = 60.0
-"""Seconds until a server is given up."""
+"""Timeout of a server, in seconds."""
 _ADDRESS = re.compile(r"running on https?://127\.0\.0\.1:(\d+)")
 
 

@@ -1,4 +1,4 @@
-"""Pages keep to their length and to the field's terms."""
+"""Pages keep to their length, and pages and code to the field's terms."""
 
 import re
 from pathlib import Path
@@ -34,6 +34,30 @@ TERMS = (
     r"worth (?:its|the) loss",
 )
 """Private terms: what the field says instead is in the guide on style; each is a regular expression for whole words."""
+TERMS_OF_CODE = (
+    r"anew",
+    r"beside requests",
+    r"dealt",
+    r"gave way|gives? way",
+    r"giv(?:en|es?|ing) up|gave up|give_up\w*",
+    r"has_pairs|paired (?:kernels?|selection|passes)",
+    r"headroom|foresight|patience",
+    r"heavy (?:work\w*|queue|requests?)",
+    r"(?:by|in) turns",
+    r"kept traces|kept_traces|KeptTraces",
+    r"laid down",
+    r"LoneCalls|PacedClock|PeerTurns|RefusalPace|GivenUp|Shelf|Cursor|SurfaceName",
+    r"mask of lanes",
+    r"_?most_\w+(?<!most_common)|_?MOST_\w+",
+    r"numpy layers?",
+    r"open (?:axis|axes|batch|dimensions?|lengths?|programs?|sizes?)",
+    r"program_not_worth",
+    r"stand(?:s|ing)? in for",
+    r"told|tells",
+    r"word_error",
+    r"worth its loss",
+)
+"""Private terms in source files."""
 TERMS_OUTSIDE_GUIDES = (
     r"anew",
     r"(?:is|are) told",
@@ -43,6 +67,12 @@ TERMS_OUTSIDE_GUIDES = (
     r"answers",
 )
 """Terms that some guides still have."""
+CODE = [
+    path
+    for folder in ("deploy", "engine", "examples", "kuiper", "models", "service", "tests")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in (".css", ".html", ".js", ".proto", ".py", ".tpl", ".yaml") and path != Path(__file__)
+]
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 GUIDES = sorted((DOCS / "guides").glob("*.md"))
 
@@ -80,3 +110,14 @@ def test_pages_use_the_terms_of_the_field() -> None:
     elsewhere = ((page, term) for page in PAGES for term in TERMS_OUTSIDE_GUIDES)
     cases = ((page.relative_to(ROOT).as_posix(), term) for page, term in [*everywhere, *elsewhere])
     check_each(cases, check)
+
+
+def test_code_uses_the_terms_of_the_field() -> None:
+    terms = re.compile(rf"\b(?:{'|'.join(TERMS_OF_CODE)})\b")
+
+    def check(path: Path) -> None:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            found = terms.search(line)
+            assert found is None, f"{path.relative_to(ROOT)}:{number}: {found[0]!r} is a private term"
+
+    check_each(CODE, check)

@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 SOON = 60.0
-"""Seconds until a server that does not start, answer or end is given up."""
+"""Timeout of a server that does not start, respond or end, in seconds."""
 _ADDRESS = re.compile(r"running on (http://[0-9.]+:\d+)")
 _WHERE = "import engine, kuiper, service; print(engine.__file__, kuiper.__file__, service.__file__)"
 

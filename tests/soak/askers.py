@@ -13,7 +13,7 @@ from tests.service.server.process import ROOT
 PICTURES = sorted((ROOT / "models/digits/samples").glob("*.png"))
 TARGET = "/infer?model=digits&trace=off"
 PERIOD = 60.0
-"""Seconds until a client that gets no response gives up."""
+"""Timeout of a client that gets no response, in seconds."""
 TOLERANCE = 1e-5
 """Most difference of an output from what was answered alone."""
 MAX_FAULTS = 20

@@ -27,7 +27,7 @@ class Tensor:
         shape: extents; of shorter numbers, elements of four or two channels each along axis 1.
         node: the node that computes it.
         users: nodes that read it, one entry per read.
-        is_kept: whether something else reads it: a numpy layer, or the caller.
+        is_kept: whether something else reads it: a reference (numpy) layer, or the caller.
         view: its memory, after memory layout.
         scale: scale of 8-bit integers, four to an element; None for others.
         channels: channels of a tensor of shorter numbers; of the last element some may be missing.

@@ -8,7 +8,7 @@ from engine.dtypes import Array
 
 @dataclass(eq=False, slots=True)
 class Placeholder(Node):
-    """A tensor whose value is set during a run: an input, or the output of a numpy layer.
+    """A tensor whose value is set during a run: an input, or the output of a reference (numpy) layer.
 
     Attributes:
         slot: the operand's slot.

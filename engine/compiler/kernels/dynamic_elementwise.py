@@ -11,8 +11,8 @@ from engine.compiler.emit import pointwise
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.elementwise import Elementwise
-from engine.compiler.kernels.lines import Cursor, emit_fold, emit_scalar_line
 from engine.compiler.kernels.strided_expression import PIECE, StridedExpression
+from engine.compiler.kernels.strided_loops import Pointer, emit_fold, emit_scalar_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class DynamicElementwise(StridedExpression):
         return *self.shape, -(-units // self.chunks), *strides
 
     def emit(self, e: Emitter) -> None:
-        """Write the kernel: units of work, the same number in each chunk; a unit is a piece of a line."""
+        """Write the kernel: units of work, the same number in each chunk; a unit is a piece of a row."""
         rank, count = len(self.shape), len(self.operands) + 1
         bases = [e.argument(place) for place in range(count)]
         sizes = [e.size(count + place) for place in range(rank + 1 + count * (rank - 1))]
@@ -43,26 +43,26 @@ class DynamicElementwise(StridedExpression):
         first = e.mul(e.chunk, grain)
         with e.loop(first, e.minimum(e.add(first, grain), e.product(extents))) as loop:
             place = e.unravel(loop.index, extents)
-            lines = [
+            rows = [
                 e.address(base, *map(e.mul, place[:-1], strides[number * (rank - 1) :][: rank - 1]))
                 for number, base in enumerate(bases)
             ]
             start = e.mul(place[-1], PIECE)
-            self._emit_piece(e, lines, start, e.minimum(e.sub(shape[-1], start), PIECE))
+            self._emit_piece(e, rows, start, e.minimum(e.sub(shape[-1], start), PIECE))
 
-    def _emit_piece(self, e: Emitter, lines: Sequence[IRValue], start: IRIndex, length: IRIndex) -> None:
-        """Write so many elements of a line."""
+    def _emit_piece(self, e: Emitter, rows: Sequence[IRValue], start: IRIndex, length: IRIndex) -> None:
+        """Write so many elements of a row."""
         steps = [strides[-1] for strides in (*self.operands, self.out)]
         *sources, out = [
-            Cursor(e.address(line, e.mul(start, step)), 0, step)
-            for line, step in zip(lines, steps, strict=True)
+            Pointer(e.address(row, e.mul(start, step)), 0, step)
+            for row, step in zip(rows, steps, strict=True)
         ]
 
         def compute(values: list[IRValue]) -> IRValue:
             return pointwise.emit(e, self.expression, values)
 
         if steps[-1] != 1 or any(step not in (0, 1) for step in steps):
-            emit_scalar_line(e, compute, sources, out, 0, length)
+            emit_scalar_row(e, compute, sources, out, 0, length)
             return
         shared = {place: e.load_broadcast(s.base) for place, s in enumerate(sources) if s.along == 0}
 

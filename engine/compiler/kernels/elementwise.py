@@ -11,15 +11,15 @@ from engine.compiler.emit import pointwise
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.lines import (
+from engine.compiler.kernels.strided_expression import PIECE, StridedExpression, Strides
+from engine.compiler.kernels.strided_loops import (
     Compute,
-    Cursor,
-    emit_line,
-    emit_scalar_line,
+    Pointer,
+    emit_row,
+    emit_scalar_row,
     emit_square,
     moved,
 )
-from engine.compiler.kernels.strided_expression import PIECE, StridedExpression, Strides
 
 _SQUARES = 16
 """Neighbouring squares of a transposition that are done at a time."""
@@ -37,7 +37,7 @@ class Elementwise(StridedExpression):
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: units of work, the same number in each chunk."""
-        cursors = [e.argument(place) for place in range(len(self.operands) + 1)]
+        pointers = [e.argument(place) for place in range(len(self.operands) + 1)]
         extents = self._extents(e.lanes)
         units = math.prod(extents)
         grain = -(-units // max(self.chunks, 1))
@@ -45,9 +45,9 @@ class Elementwise(StridedExpression):
         with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
             place = e.unravel(loop.index, extents)
             if self.transposed_axis is None:
-                self._emit_piece(e, cursors, place)
+                self._emit_piece(e, pointers, place)
             else:
-                self._emit_squares(e, cursors, place)
+                self._emit_squares(e, pointers, place)
 
     def _extents(self, lanes: int) -> list[int]:
         """Return how many units of work there are along each axis."""
@@ -62,68 +62,68 @@ class Elementwise(StridedExpression):
     def _compute(self, e: Emitter) -> Compute:
         return lambda values: pointwise.emit(e, self.expression, values)
 
-    def _cursors(
+    def _pointers(
         self, e: Emitter, bases: Sequence[IRValue], place: Sequence[IRIndex], across: int
-    ) -> list[Cursor]:
-        """Return the arrays' cursors at a place, which counts for all axes but the last and `across`."""
-        cursors = []
+    ) -> list[Pointer]:
+        """Return the arrays' pointers at a place, which counts for all axes but the last and `across`."""
+        pointers = []
         for base, strides in zip(bases, (*self.operands, self.out), strict=True):
             axes = [axis for axis in range(len(strides) - 1) if axis != across]
             address = e.address(base, *(e.mul(place[axis], strides[axis]) for axis in axes))
-            cursors.append(Cursor(address, strides[across] if across >= 0 else 0, strides[-1]))
-        return cursors
+            pointers.append(Pointer(address, strides[across] if across >= 0 else 0, strides[-1]))
+        return pointers
 
     def _emit_piece(self, e: Emitter, bases: Sequence[IRValue], place: Sequence[IRIndex]) -> None:
-        """Write one piece of one line."""
-        *sources, out = self._cursors(e, bases, place, -1)
+        """Write one piece of one row."""
+        *sources, out = self._pointers(e, bases, place, -1)
         length = self.shape[-1]
         start: IRIndex = 0 if length <= PIECE else e.mul(place[-1], PIECE)
         stop: IRIndex = length if length <= PIECE else e.minimum(e.add(start, PIECE), length)
         if out.along == 1 and all(source.along in (0, 1) for source in sources):
-            emit_line(e, self._compute(e), sources, out.base, start, stop, length)
+            emit_row(e, self._compute(e), sources, out.base, start, stop, length)
         else:
-            emit_scalar_line(e, self._compute(e), sources, out, start, stop)
+            emit_scalar_row(e, self._compute(e), sources, out, start, stop)
 
     def _emit_squares(self, e: Emitter, bases: Sequence[IRValue], place: Sequence[IRIndex]) -> None:
-        """Write some squares that are contiguous across lines."""
+        """Write some squares that are contiguous across rows."""
         across = self.transposed_axis or 0
-        lines, length = self.shape[across], self.shape[-1]
-        cursors = self._cursors(e, bases, place, across)
+        rows, length = self.shape[across], self.shape[-1]
+        pointers = self._pointers(e, bases, place, across)
         first = e.mul(place[across], e.lanes * _SQUARES)
-        last = e.minimum(e.add(first, e.lanes * _SQUARES), lines)
+        last = e.minimum(e.add(first, e.lanes * _SQUARES), rows)
         element = e.mul(place[-1], e.lanes)
         rest = length % e.lanes
         if not rest or length < e.lanes:
-            self._emit_strip(e, cursors, (first, last), element, rest or e.lanes)
+            self._emit_strip(e, pointers, (first, last), element, rest or e.lanes)
             return
         is_whole = e.compare("<", place[-1], length // e.lanes)
         with e.when(is_whole):
-            self._emit_strip(e, cursors, (first, last), element, e.lanes)
+            self._emit_strip(e, pointers, (first, last), element, e.lanes)
         with e.when(e.builder.not_(is_whole)):
-            self._emit_strip(e, cursors, (first, last), element, rest)
+            self._emit_strip(e, pointers, (first, last), element, rest)
 
     def _emit_strip(
         self,
         e: Emitter,
-        cursors: Sequence[Cursor],
+        pointers: Sequence[Pointer],
         span: tuple[IRIndex, IRIndex],
         element: IRIndex,
         length: int,
     ) -> None:
-        """Write `length` elements of the lines of a span, square by square."""
-        lines = self.shape[self.transposed_axis or 0]
-        whole = lines - lines % e.lanes
+        """Write `length` elements of the rows of a span, square by square."""
+        rows = self.shape[self.transposed_axis or 0]
+        whole = rows - rows % e.lanes
 
-        def emit_at(line: IRIndex, count: int) -> None:
-            *sources, out = [moved(e, cursor, line, element) for cursor in cursors]
+        def emit_at(row: IRIndex, count: int) -> None:
+            *sources, out = [moved(e, pointer, row, element) for pointer in pointers]
             emit_square(e, self._compute(e), sources, out, count, length)
 
         if whole:
             with e.loop(span[0], e.minimum(span[1], whole), e.lanes) as loop:
                 emit_at(loop.index, e.lanes)
-        if whole < lines:
-            with e.when(e.compare("==", span[1], lines)):
-                emit_at(whole, lines - whole)
+        if whole < rows:
+            with e.when(e.compare("==", span[1], rows)):
+                emit_at(whole, rows - whole)
 
 
 def elementwise(

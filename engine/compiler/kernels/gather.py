@@ -10,8 +10,8 @@ from math import prod
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.kernels.strided_expression import Strides
+from engine.compiler.kernels.strided_loops import emit_fold
 from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 14

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import rsqrt
-from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
+from engine.compiler.kernels.strided_loops import emit_fold, emit_fold_blocks
 from engine.compiler.memory.region import Region, line
 
 _CHUNK = 16384
@@ -20,21 +20,21 @@ _TOGETHER = 4
 
 @dataclass(frozen=True, slots=True)
 class LayerNormKernel:
-    """A normalization of lines that are contiguous in memory, each separately.
+    """A normalization of rows that are contiguous in memory, each separately.
 
     Attributes:
-        lines: lines.
-        length: elements of a line.
-        x_step: elements between the starts of two lines of the input.
+        rows: number of rows.
+        length: elements of a row.
+        x_step: elements between the starts of two rows of the input.
         out_step: the same of the output.
         eps: added to the variance.
-        has_weight: whether results are multiplied by a weight for each place on a line.
+        has_weight: whether results are multiplied by a weight for each place on a row.
         has_bias: whether a bias is added likewise.
         is_centred: whether the mean is taken off first; RMS normalization does not.
-        is_dynamic: whether the number of lines is a runtime dimension.
+        is_dynamic: whether the number of rows is a runtime dimension.
     """
 
-    lines: int
+    rows: int
     length: int
     x_step: int
     out_step: int
@@ -47,18 +47,18 @@ class LayerNormKernel:
     @property
     def general(self) -> "LayerNormKernel":
         """The kernel whose code this one runs."""
-        return replace(self, lines=0) if self.is_dynamic else self
+        return replace(self, rows=0) if self.is_dynamic else self
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The runtime dimensions of the code."""
-        return (self.lines,) if self.is_dynamic else ()
+        return (self.rows,) if self.is_dynamic else ()
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """The accessed regions of the arguments, in order."""
-        x = Region((self.lines, self.length), (self.x_step, 1))
-        out = Region((self.lines, self.length), (self.out_step, 1), is_written=True)
+        x = Region((self.rows, self.length), (self.x_step, 1))
+        out = Region((self.rows, self.length), (self.out_step, 1), is_written=True)
         return x, *[line(self.length)] * (self.has_weight + self.has_bias), out
 
     @property
@@ -73,18 +73,18 @@ class LayerNormKernel:
     @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
-        return -(-self.lines // self._grain)
+        return -(-self.rows // self._grain)
 
     def emit(self, e: Emitter) -> None:
-        """Write the kernel, some lines at a time."""
+        """Write the kernel, some rows at a time."""
         x, *parameters, out = [e.argument(place) for place in range(2 + self.has_weight + self.has_bias)]
-        lines = e.size(2 + len(parameters)) if self.is_dynamic else self.lines
+        rows = e.size(2 + len(parameters)) if self.is_dynamic else self.rows
         first = e.mul(e.chunk, self._grain)
-        end = e.minimum(e.add(first, self._grain), lines)
+        end = e.minimum(e.add(first, self._grain), rows)
         last = e.sub(end, 1)
         with e.loop(first, end, _TOGETHER) as loop:
             # those beyond the last one repeat it
-            places = [e.minimum(e.add(loop.index, line), last) for line in range(_TOGETHER)]
+            places = [e.minimum(e.add(loop.index, row), last) for row in range(_TOGETHER)]
             sources, targets = (
                 [e.address(base, e.mul(place, step)) for place in places]
                 for base, step in ((x, self.x_step), (out, self.out_step))
@@ -123,7 +123,7 @@ class LayerNormKernel:
         emit_fold(e, self.length, [], write)
 
     def _means(self, e: Emitter, terms: Callable[[IRIndex, IRIndex], list[IRValue]]) -> list[IRValue]:
-        """Return the means of terms along lines, each in all lanes of a vector."""
+        """Return the means of terms along rows, each in all lanes of a vector."""
 
         def add(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             return [e.fadd(*pair) for pair in zip(totals, terms(index, count), strict=True)]

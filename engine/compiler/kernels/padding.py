@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import ZERO, Literal
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.lines import Cursor, emit_line, emit_scalar_line, emit_square, moved
+from engine.compiler.kernels.strided_loops import Pointer, emit_row, emit_scalar_row, emit_square, moved
 from engine.compiler.memory.region import MATRIX, Region, pixels
 from engine.kernels.padding import source_positions
 
@@ -118,12 +118,12 @@ class PadKernel:
         lines, length = self._lines(stop - start, self.out_strides[2])
         with e.loop(start, start + lines) as loop:
             line = e.address(out, e.mul(loop.index, self.out_strides[2]))
-            emit_line(e, lambda _: e.splat(self.value.value), [], line, 0, length, length)
+            emit_row(e, lambda _: e.splat(self.value.value), [], line, 0, length, length)
 
     def _copy(self, e: Emitter, x: IRValue, out: IRValue, pixels: int) -> None:
         """Write the pixels of a row's inner part."""
         _, channel_step, _, step = self.x_strides
-        source, target = Cursor(x, step, channel_step), Cursor(out, self.out_strides[2], 1)
+        source, target = Pointer(x, step, channel_step), Pointer(out, self.out_strides[2], 1)
         if channel_step != 1 and step == 1:
             self._transpose(e, source, target, pixels)
             return
@@ -133,16 +133,16 @@ class PadKernel:
         with e.loop(0, lines) as loop:
             line, to = moved(e, source, loop.index, 0), moved(e, target, loop.index, 0)
             if channel_step == 1:
-                emit_line(e, lambda values: values[0], [line], to.base, 0, length, length)
+                emit_row(e, lambda values: values[0], [line], to.base, 0, length, length)
             else:
-                emit_scalar_line(e, lambda values: values[0], [line], to, 0, length)
+                emit_scalar_row(e, lambda values: values[0], [line], to, 0, length)
 
-    def _transpose(self, e: Emitter, source: Cursor, target: Cursor, pixels: int) -> None:
+    def _transpose(self, e: Emitter, source: Pointer, target: Pointer, pixels: int) -> None:
         """Copy pixels whose channels lie apart, by squares of pixels x channels."""
 
         def emit_at(pixel: IRIndex, count: int, channel: IRIndex, length: int) -> None:
-            cursors = [moved(e, cursor, pixel, channel) for cursor in (source, target)]
-            emit_square(e, lambda values: values[0], cursors[:1], cursors[1], count, length)
+            pointers = [moved(e, pointer, pixel, channel) for pointer in (source, target)]
+            emit_square(e, lambda values: values[0], pointers[:1], pointers[1], count, length)
 
         def emit_pixels(channel: IRIndex, length: int) -> None:
             whole = pixels - pixels % e.lanes

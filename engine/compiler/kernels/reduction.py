@@ -11,7 +11,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import maximum, minimum
-from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
+from engine.compiler.kernels.strided_loops import emit_fold, emit_fold_blocks
 from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 16

@@ -12,7 +12,7 @@ import numpy as np
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import WORD_CHANNELS, store_bytes, symmetric_integers, words
 from engine.compiler.emit.types import IRValue
-from engine.compiler.kernels.lines import emit_fold
+from engine.compiler.kernels.strided_loops import emit_fold
 from engine.compiler.memory.region import Region
 from engine.quantization.layer import DYNAMIC_BOUNDS, DYNAMIC_LEVELS
 

@@ -1,4 +1,4 @@
-"""Sequential scans along lines of an array: cumulative sums, argmax and argmin.
+"""Sequential scans along rows of an array: cumulative sums, argmax and argmin.
 
 Arguments: input, output, then `sizes`.
 """
@@ -27,8 +27,8 @@ class ScanKernel:
         shape: all other axes.
         x_strides: strides of the input along them.
         out_strides: strides of the output along them.
-        length: elements of a line.
-        steps: elements of input and output between neighbours on a line; the latter 0 where a line gives one number.
+        length: elements of a row.
+        steps: elements of input and output between neighbours on a row; the latter 0 where a row gives one number.
     """
 
     how: str
@@ -46,7 +46,7 @@ class ScanKernel:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Runtime dimensions: lines of a chunk, then all attributes in their order."""
+        """Runtime dimensions: rows of a chunk, then all attributes in their order."""
         grain = -(-prod(self.shape) // self.chunks)
         return grain, *self.shape, *self.x_strides, *self.out_strides, self.length, *self.steps
 
@@ -67,8 +67,8 @@ class ScanKernel:
     @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
-        lines = prod(self.shape)
-        return max(1, min(lines, lines * self.length // _CHUNK))
+        rows = prod(self.shape)
+        return max(1, min(rows, rows * self.length // _CHUNK))
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
@@ -91,7 +91,7 @@ class ScanKernel:
                 e.store_scalar(e.to_float(self._emit_search(e, (source, x_step), length)), target)
 
     def _emit_search(self, e: Emitter, x: tuple[IRValue, IRIndex], length: IRIndex) -> IRValue:
-        """Return the place of the extreme of a line."""
+        """Return the place of the extreme of a row."""
         how = ">" if self.how == "argmax" else "<"
         with e.loop(0, length, carry=[e.load_scalar(x[0]), e.index(0)]) as loop:
             best, place = loop.carried
@@ -105,7 +105,7 @@ class ScanKernel:
 
 
 def _emit_sums(e: Emitter, x: tuple[IRValue, IRIndex], out: tuple[IRValue, IRIndex], length: IRIndex) -> None:
-    """Write the sums of all elements of a line up to each."""
+    """Write the sums of all elements of a row up to each."""
     with e.loop(0, length, carry=[e.scalar(0.0)]) as loop:
         total = e.fadd(loop.carried[0], e.load_scalar(x[0], e.mul(loop.index, x[1])))
         e.store_scalar(total, out[0], e.mul(loop.index, out[1]))
@@ -120,7 +120,7 @@ def scan(how: str, axis: int, shape: Sequence[int], x_strides: Strides, out_stri
         axis: the axis.
         shape: shape of the input.
         x_strides: strides of the input.
-        out_strides: strides of the output, 0 along the axis where a line gives one number.
+        out_strides: strides of the output, 0 along the axis where a row gives one number.
     """
     others = [place for place in range(len(shape)) if place != axis]
     return ScanKernel(

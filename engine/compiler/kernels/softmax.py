@@ -11,7 +11,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.runtime_sizes import RuntimeSizes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import exp_below_zero, log
-from engine.compiler.kernels.lines import emit_fold
+from engine.compiler.kernels.strided_loops import emit_fold
 from engine.compiler.memory.region import Region
 
 _CHUNK = 8192
@@ -32,7 +32,7 @@ class SoftmaxKernel:
         x_strides: elements between neighbours on them in the input.
         out_strides: the same in the output.
         is_log: whether to return the logarithm.
-        skip_masked: whether results are 0 where all of a line is -inf, instead of NaN.
+        skip_masked: whether results are 0 where all of a row is -inf, instead of NaN.
         is_dynamic: whether extents and strides are runtime dimensions; the axis has to be contiguous.
     """
 
@@ -70,7 +70,7 @@ class SoftmaxKernel:
         return replace(self, length=length, shape=shape, x_strides=x_strides, out_strides=out_strides)
 
     def _emit_open(self, e: Emitter) -> None:
-        """Write units of lines; those beyond the last one repeat it."""
+        """Write units of rows; those beyond the last one repeat it."""
         x, out = e.argument(0), e.argument(1)
         units, grain = (e.size(3 + 3 * len(self.shape) + place) for place in range(2))
         kernel = self._with_runtime_sizes(e)
@@ -94,8 +94,8 @@ class SoftmaxKernel:
     @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
-        lines = math.prod(self.shape)
-        return max(1, min(lines * self.length // _CHUNK, lines // (1 if self._is_along else 16)))
+        rows = math.prod(self.shape)
+        return max(1, min(rows * self.length // _CHUNK, rows // (1 if self._is_along else 16)))
 
     @property
     def _is_along(self) -> bool:
@@ -113,7 +113,7 @@ class SoftmaxKernel:
         return min(_TOGETHER, math.prod(self.shape))
 
     def emit(self, e: Emitter) -> None:
-        """Write the kernel: units of some lines along vectors, or of one vector of lines, or of one line."""
+        """Write the kernel: units of some rows along vectors, or of one vector of rows, or of one row."""
         if self.is_dynamic:
             self._emit_open(e)
             return
@@ -134,21 +134,21 @@ class SoftmaxKernel:
                 self._emit_unit(e, x, out, e.unravel(loop.index, extents))
 
     def _emit_lines(self, e: Emitter, x: IRValue, out: IRValue, unit: IRIndex, last: IRIndex) -> None:
-        """Write a unit of lines; those beyond the last one repeat it."""
+        """Write a unit of rows; those beyond the last one repeat it."""
         count = _TOGETHER if self.is_dynamic else self._together
-        lines = [e.minimum(e.add(e.mul(unit, count), line), last) for line in range(count)]
-        places = [self._addresses(e, x, out, e.unravel(line, self.shape or (1,))) for line in lines]
+        rows = [e.minimum(e.add(e.mul(unit, count), row), last) for row in range(count)]
+        places = [self._addresses(e, x, out, e.unravel(row, self.shape or (1,))) for row in rows]
         self._emit_along(e, [source for source, _ in places], [target for _, target in places])
 
     def _addresses(
         self, e: Emitter, x: IRValue, out: IRValue, place: Sequence[IRIndex]
     ) -> tuple[IRValue, IRValue]:
-        """Return where a line starts in input and output."""
+        """Return where a row starts in input and output."""
         offsets = [list(map(e.mul, place, strides)) for strides in (self.x_strides, self.out_strides)]
         return e.address(x, *offsets[0]), e.address(out, *offsets[1])
 
     def _emit_unit(self, e: Emitter, x: IRValue, out: IRValue, place: list[IRIndex]) -> None:
-        """Write a vector of lines, or one line."""
+        """Write a vector of rows, or one row."""
         lane = place[-1]
         if not self._is_across:
             self._emit_across(e, *self._addresses(e, x, out, place), 0)
@@ -161,8 +161,8 @@ class SoftmaxKernel:
                     self._emit_across(e, source, target, count)
 
     def _emit_along(self, e: Emitter, sources: list[IRValue], targets: list[IRValue]) -> None:
-        """Write some lines, vector by vector; lanes past the end hold -inf, whose exponential is 0."""
-        lines = range(len(sources))
+        """Write some rows, vector by vector; lanes past the end hold -inf, whose exponential is 0."""
+        rows = range(len(sources))
 
         def load(bases: list[IRValue], index: IRIndex, count: IRIndex) -> list[IRValue]:
             return [e.load(base, index, count=count, rest=-math.inf) for base in bases]
@@ -174,7 +174,7 @@ class SoftmaxKernel:
         def largest(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             return [e.fmax(*pair) for pair in zip(load(sources, index, count), totals, strict=True)]
 
-        peaks = emit_fold(e, self.length, [e.splat(-math.inf) for _ in lines], largest)
+        peaks = emit_fold(e, self.length, [e.splat(-math.inf) for _ in rows], largest)
         peaks = [self._peak(e, e.broadcast(e.reduce("max", peak))) for peak in peaks]
 
         def add(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
@@ -184,7 +184,7 @@ class SoftmaxKernel:
                 store(powers, index, count)
             return [e.fadd(*pair) for pair in zip(totals, powers, strict=True)]
 
-        sums = emit_fold(e, self.length, [e.splat(0.0) for _ in lines], add)
+        sums = emit_fold(e, self.length, [e.splat(0.0) for _ in rows], add)
         sums = [e.broadcast(e.reduce("add", total)) for total in sums]
         finish = [self._finish(e, *pair) for pair in zip(peaks, sums, strict=True)]
 
@@ -196,7 +196,7 @@ class SoftmaxKernel:
         emit_fold(e, self.length, [], write)
 
     def _emit_across(self, e: Emitter, x: IRValue, out: IRValue, count: int) -> None:
-        """Write `count` lines that are contiguous, or without a count one line, element by element."""
+        """Write `count` rows that are contiguous, or without a count one row, element by element."""
 
         def load(base: IRValue, index: IRIndex, step: int) -> IRValue:
             offset = e.mul(index, step)

@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.lines import emit_fold
+from engine.compiler.kernels.strided_loops import emit_fold
 from engine.compiler.memory.region import Region, pixels
 from engine.kernels.resampling import Table, resampling_tables
 

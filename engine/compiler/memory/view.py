@@ -16,7 +16,7 @@ class BufferKind(Enum):
     CONSTANT = "constant"
     """The plan's: weights, and tensors that no input changes."""
     VALUE = "value"
-    """An array that exists before a kernel reads it: an input, or the output of a numpy layer."""
+    """An array that exists before a kernel reads it: an input, or the output of a reference (numpy) layer."""
     OUTPUT = "output"
     """An array that a run leaves behind."""
 

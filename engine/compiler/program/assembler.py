@@ -200,7 +200,7 @@ class Assembler:
         return at_operator(operator.type, operator.name, "cannot be compiled", CompileError)
 
     def _extend_segment(self) -> None:
-        """Append the next call to the current segment, if no numpy layer ran in between."""
+        """Append the next call to the current segment, if no reference layer ran in between."""
         if not self.instructions or isinstance(self.instructions[-1], NumpyStep):
             self.instructions.append([])
         current = self.instructions[-1]

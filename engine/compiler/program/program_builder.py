@@ -34,7 +34,7 @@ class ProgramBuilder:
     Attributes:
         calls: the kernel calls.
         owners: for each call, the place in the plan of the operator that its time counts for.
-        instructions: instructions of a run, in order: indices of calls of one segment, or a numpy layer.
+        instructions: instructions of a run, in order: indices of calls of one segment, or a reference layer.
         uses: buffers of the arena, each with the first and the last instruction that it is in use at.
         constants: slot -> value that no input changes.
         guards: bounds of inputs that kernels assume.

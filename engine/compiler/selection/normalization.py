@@ -40,7 +40,7 @@ def select_layer_norm(selector: Selector, node: LayerNorm) -> None:
         lines = row_by_row(selector, x).in_shape(shape)
     parameters = [array for array in (node.weight, node.bias) if array is not None]
     kernel = LayerNormKernel(
-        lines=lines.shape[0],
+        rows=lines.shape[0],
         length=lines.shape[1],
         x_step=lines.strides[0],
         out_step=target.strides[0],

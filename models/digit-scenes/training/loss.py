@@ -1,7 +1,7 @@
 """The loss of YOLOv5: which anchor of which cell is to find a digit, and how far it is from that.
 
-The rules are those of Ultralytics' YOLOv5, release 6: an anchor answers for a box unless one is over four times as wide
-or high as the other, in the cell of the box's centre and in the two nearest beside it. Boxes are compared by CIoU
+The rules are those of Ultralytics' YOLOv5, release 6: an anchor is assigned to a box unless one is over four times
+as wide or high as the other, in the cell of the box's centre and in the two nearest. Boxes are compared by CIoU
 (Zheng et al., "Enhancing Geometric Factors in Model Learning and Inference", 2021), which objectness learns as well.
 """
 
@@ -53,7 +53,7 @@ def detection_loss(
 def assign(
     targets: Tensor, anchors: Tensor, stride: int, grid: tuple[int, int]
 ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor, Tensor, Tensor]:
-    """Choose who answers for each box at one stage.
+    """Assign anchors to each box at one stage.
 
     Args:
         targets: as for `detection_loss`.

@@ -37,7 +37,7 @@ export async function readNpz(buffer) {
 /**
  * @param {ArrayBuffer} buffer
  * @param {DataView} view
- * @param {number} at where the entry stands in the directory
+ * @param {number} at offset of the entry in the directory
  * @returns {Promise<Uint8Array>}
  */
 async function content(buffer, view, at) {

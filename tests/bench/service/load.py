@@ -1,8 +1,8 @@
 """The load that every server is put under: wrk, with one request at a time on each of its connections.
 
 wrk is a program of its own, in Debian's and Homebrew's package `wrk`. Its rates and medians were those of a
-generator in Python within the noise. Its 99th percentile is higher by design: where a server stalls, wrk also counts the
-requests that would have been sent meanwhile.
+generator in Python within the noise. Its 99th percentile is higher by design: where a server stalls, wrk also counts
+the requests that would have been sent meanwhile.
 """
 
 import json

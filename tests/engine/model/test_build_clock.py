@@ -73,7 +73,7 @@ def test_compiling_is_aborted_with_an_error_and_runs_use_the_numpy_layers(
     graph.build()
     graph.plan(SPECS)
     advance(1.0)
-    for _ in range(2):  # what was given up is not tried again
+    for _ in range(2):  # what timed out is not tried again
         with pytest.raises(BuildTimeoutError, match=r"^compiling timed out at F.silu silu"):
             graph.prepare(SPECS)
     advance(0.0)

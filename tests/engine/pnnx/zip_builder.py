@@ -74,7 +74,7 @@ def build_zip64(members: Sequence[Member], end: Fields | None = None, locator: F
 
 
 def zip64_member(name: str, data: bytes, header_start: int) -> Member:
-    """Return an entry whose sizes and offset all stand in zip64 extra fields."""
+    """Return an entry whose sizes and offset are all in zip64 extra fields."""
     full = {"size": zr.FULL_32, "packed": zr.FULL_32}
     return Member(
         name,

@@ -44,8 +44,8 @@ def test_a_deadline_that_has_passed_is_a_reason() -> None:
 def test_a_reason_given_before_the_deadline_wins() -> None:
     signal = StopSignal(time.monotonic() + 1000)
     assert signal.reason() is None
-    signal.stop("told so")
-    assert signal.reason() == "told so"
+    signal.stop("stopped here")
+    assert signal.reason() == "stopped here"
 
 
 def test_native_code_finds_the_deadline_in_nanoseconds() -> None:

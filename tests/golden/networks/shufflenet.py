@@ -1,4 +1,4 @@
-"""ShuffleNetV2 (Ma et al., 2018): halves of the channels, dealt out again after each unit."""
+"""ShuffleNetV2 (Ma et al., 2018): halves of the channels, interleaved after each unit."""
 
 # mypy: disallow-subclassing-any=False
 

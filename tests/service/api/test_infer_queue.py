@@ -24,7 +24,7 @@ SOON = 20.0
 
 
 class Gate:
-    """Stands in for the run of a model: says when it has begun, goes on when it is let."""
+    """Replaces the run of a model: says when it has begun, goes on when it is let."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun = threading.Semaphore(0)

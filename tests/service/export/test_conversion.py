@@ -59,9 +59,9 @@ def test_a_model_is_written_that_runs(prepare: Prepare) -> None:
 
 
 def test_the_exporter_gets_shapes_and_types(prepare: Prepare, tmp_path: Path) -> None:
-    models = prepare("write(); (files / 'told').write_text(' '.join(sys.argv[1:]))")
+    models = prepare("write(); (files / 'arguments').write_text(' '.join(sys.argv[1:]))")
     export("net.pt", models / "net", inputs=["?,4"])
-    reported = (tmp_path / "tools" / "told").read_text()
+    reported = (tmp_path / "tools" / "arguments").read_text()
     assert reported == "model.pt inputshape=[1,4]f32 inputshape2=[2,4]f32"
 
 
@@ -217,8 +217,8 @@ def test_a_fixed_size_is_exported_with_a_dynamic_batch_where_nothing_else_helps(
 
 
 def test_the_first_of_several_problems_is_reported(prepare: Prepare) -> None:
-    models = prepare("print('Error: reported ' + sys.argv[-1]); sys.exit(3)")
-    with pytest.raises(ExportError, match=r"Error: reported inputshape2=\[2,4\]f32"):
+    models = prepare("print('Error: got ' + sys.argv[-1]); sys.exit(3)")
+    with pytest.raises(ExportError, match=r"Error: got inputshape2=\[2,4\]f32"):
         export("net.pt", models / "net")
     assert left(models) == []
 

@@ -112,16 +112,16 @@ def test_a_call_is_logged_and_counted_under_its_id(raw: RawClient, grpc_server: 
     name = "inference.GRPCInferenceService/ModelMetadata"
     data = service_pb2.ModelMetadataRequest(name="pair").SerializeToString()
     _, call = raw.channel.unary_unary(f"/{name}").with_call(
-        data, timeout=SOON, metadata=(("x-request-id", "told-by-me"),)
+        data, timeout=SOON, metadata=(("x-request-id", "sent-by-me"),)
     )
-    assert dict(call.trailing_metadata())["x-request-id"] == "told-by-me"
-    raw.refusal(b"", method="ModelMetadata", metadata=(("x-request-id", "told-again"),))
-    grpc_server.wait_for_line(re.compile("told-again"))  # it is recorded once it is answered
+    assert dict(call.trailing_metadata())["x-request-id"] == "sent-by-me"
+    raw.refusal(b"", method="ModelMetadata", metadata=(("x-request-id", "sent-again"),))
+    grpc_server.wait_for_line(re.compile("sent-again"))  # it is recorded once it is answered
     metrics = httpx.get(f"{grpc_server.url}/metrics", timeout=SOON).text
     for status in ("OK", "NOT_FOUND"):
         labels = f'rpc_method="{name}",rpc_response_status_code="{status}",rpc_system_name="grpc"'
         assert re.search(rf"rpc_server_call_duration_seconds_count{{{labels}}} [1-9]", metrics), metrics
-    lines = [line for line in grpc_server.lines if "told-by-me" in line or "told-again" in line]
+    lines = [line for line in grpc_server.lines if "sent-by-me" in line or "sent-again" in line]
     assert [re.search(r"method=(\w+) path=(\S+) status=(\w+)", line).groups() for line in lines] == [  # type: ignore[union-attr]
         ("gRPC", f"/{name}", "OK"),
         ("gRPC", f"/{name}", "NOT_FOUND"),

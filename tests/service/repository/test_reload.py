@@ -72,7 +72,7 @@ async def response_of(client: AsyncClient) -> float:
 
 
 class Freed:
-    """Tells when a model, its graph and its weights are freed."""
+    """Notes when a model, its graph and its weights are freed."""
 
     def __init__(self, repository: ModelRepository) -> None:
         model = repository.find("m")

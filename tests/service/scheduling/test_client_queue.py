@@ -40,7 +40,7 @@ def popped(queue: ClientQueue) -> list[Job[Any]]:
 
 @given(Arrivals, st.data())
 @settings(max_examples=150, deadline=None)
-def test_calls_are_served_by_priority_then_in_turns_then_as_they_came(
+def test_calls_are_served_by_priority_then_round_robin_then_as_they_came(
     arrivals: list[tuple[str, int]], data: Any
 ) -> None:
     calls = asyncio.run(schedule(arrivals))
@@ -60,9 +60,9 @@ def test_calls_are_served_by_priority_then_in_turns_then_as_they_came(
         for client in "abcd":
             numbers = [call.number for call in of_class if call.client == client]
             assert numbers == sorted(numbers)
-        turns = [Counter(call.client for call in of_class[:end]) for end in range(len(of_class) + 1)]
-        totals = turns[-1]
-        for had in turns:  # no client has had two turns more than one that still waits
+        served = [Counter(call.client for call in of_class[:end]) for end in range(len(of_class) + 1)]
+        totals = served[-1]
+        for had in served:  # no client has been served twice more often than one that still waits
             behind = [had[client] for client in totals if had[client] < totals[client]]
             assert max(had.values(), default=0) - min(behind, default=max(had.values(), default=0)) <= 1
 

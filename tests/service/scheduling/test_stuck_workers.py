@@ -1,4 +1,4 @@
-"""Workers that go on with calls that were given up: others take their places."""
+"""Workers that go on with calls that timed out: others take their places."""
 
 import asyncio
 import threading

@@ -18,7 +18,7 @@ from tests.service.server.blocking import ENTERED, GATE, PASSED
 
 ROOT = Path(__file__).parents[3]
 SOON = 180.0
-"""Seconds until a test gives up on its server."""
+"""Timeout of a test for its server, in seconds."""
 _READY = re.compile(r"running on (https?://[0-9.]+:\d+)")
 _OPEN = re.compile(r"listening on (https?://[0-9.]+:\d+)")
 

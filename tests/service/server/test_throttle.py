@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from service.server import throttle
-from service.server.throttle import TURN_SECONDS, TURNS, Throttle
+from service.server.throttle import BURST_SECONDS, ITERATIONS, Throttle
 
 pytestmark = pytest.mark.anyio
 
@@ -28,15 +28,15 @@ async def test_others_get_their_turn_between_the_pieces(pass_time: Callable[[flo
     turns, done = Throttle(), list[int | str]()
 
     def work(number: int) -> None:
-        pass_time(0.4 * TURN_SECONDS)
+        pass_time(0.4 * BURST_SECONDS)
         done.append(number)
 
     for number in range(7):
         turns.add(lambda number=number: work(number))  # type: ignore[misc]  # mypy infers no type for it
-    for _ in range(2 * TURNS + 1):
+    for _ in range(2 * ITERATIONS + 1):
         await asyncio.sleep(0)
         done.append("other")
-    others = ["other"] * TURNS
+    others = ["other"] * ITERATIONS
     assert done == [0, 1, 2, *others, 3, 4, 5, *others, 6, "other"]
 
 
@@ -44,7 +44,7 @@ async def test_a_piece_that_takes_longer_is_begun_alone(pass_time: Callable[[flo
     turns, done = Throttle(), list[int]()
 
     def work() -> None:
-        pass_time(5 * TURN_SECONDS)
+        pass_time(5 * BURST_SECONDS)
         done.append(0)
 
     for _ in range(3):
@@ -52,7 +52,7 @@ async def test_a_piece_that_takes_longer_is_begun_alone(pass_time: Callable[[flo
     for count in (1, 2, 3):
         await asyncio.sleep(0)
         assert len(done) == count
-        for _ in range(TURNS - 1):
+        for _ in range(ITERATIONS - 1):
             await asyncio.sleep(0)
 
 
@@ -71,7 +71,7 @@ async def test_a_piece_that_fails_holds_up_no_other() -> None:
     turns.add(lambda: done[0])  # type: ignore[arg-type]  # fails
     for number in (1, 2):
         turns.add(lambda number=number: done.append(number))  # type: ignore[misc]
-    for _ in range(2 * TURNS):
+    for _ in range(2 * ITERATIONS):
         await asyncio.sleep(0)
     assert done == [1, 2]
     assert [type(error) for error in failures] == [IndexError]

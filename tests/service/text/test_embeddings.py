@@ -88,7 +88,7 @@ async def test_a_text_that_is_cut_off_for_a_short_model_keeps_its_end(client: As
 async def test_many_texts_without_characters_are_work_as_well(client: AsyncClient) -> None:
     many = await client.post("/infer?model=mean", json={"texts": [""] * 70_000})
     assert (many.status_code, many.json()["code"]) == (413, "text_too_long")
-    vectors = await ask(client, "mean", {"texts": ["red"] * 5_000})  # left to a heavy worker
+    vectors = await ask(client, "mean", {"texts": ["red"] * 5_000})  # left to a worker of large requests
     np.testing.assert_allclose(vectors[-1], mean_of("red"), rtol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Shadow runs give way: to requests, to the limits of memory, and to the end of the server."""
+"""Shadow runs yield: to requests, to the limits of memory, and to the end of the server."""
 
 import asyncio
 from collections.abc import Iterator

@@ -36,7 +36,7 @@ def text(graph: str, head: str = INPUT) -> str:
 
 
 def weights(lines: str) -> dict[str, Array]:
-    """Return the attributes of those of `USES` that stand in the lines."""
+    """Return the attributes of those of `USES` that are in the lines."""
     return {name: array for name, array in WEIGHTS.items() if USES[name] in lines}
 
 

@@ -277,7 +277,7 @@ OPEN_PROGRAM_AT = DynamicProgram.at
 
 
 def wrong_program_at(self: DynamicProgram, plan: Plan) -> Program:
-    """Stands in for `DynamicProgram.at`: a constant of the program is wrong."""
+    """Replaces `DynamicProgram.at`: a constant of the program is wrong."""
     program = OPEN_PROGRAM_AT(self, plan)
     next(iter(program.constants))[...] = 1.0
     return program

@@ -200,11 +200,11 @@ CASES: dict[str, dict[str, tuple[tuple[int, ...], str]]] = {
         "pixels of channels last become channels": (
             (2, 5, 2, 3), f"{UPSAMPLE}|nn.PixelUnshuffle s 1 1 w y downscale_factor=2|torch.cat k 2 1 y y z dim=1",
         ),
-        "channels are dealt out": ((2, 12, 3, 5), "nn.ChannelShuffle s 1 1 x y groups=3"),
-        "channels last are dealt out to two": ((2, 38, 3, 5), f"{UPSAMPLE}|nn.ChannelShuffle s 1 1 w y groups=2"),
-        "channels last are dealt out to four": ((1, 64, 3, 5), f"{UPSAMPLE}|nn.ChannelShuffle s 1 1 w y groups=4"),
-        "channels last are dealt out to eight": ((1, 256, 2, 2), f"{UPSAMPLE}|nn.ChannelShuffle s 1 1 w y groups=8"),
-        "channels of a sequence are dealt out": (
+        "channels are interleaved": ((2, 12, 3, 5), "nn.ChannelShuffle s 1 1 x y groups=3"),
+        "channels last are interleaved to two": ((2, 38, 3, 5), f"{UPSAMPLE}|nn.ChannelShuffle s 1 1 w y groups=2"),
+        "channels last are interleaved to four": ((1, 64, 3, 5), f"{UPSAMPLE}|nn.ChannelShuffle s 1 1 w y groups=4"),
+        "channels last are interleaved to eight": ((1, 256, 2, 2), f"{UPSAMPLE}|nn.ChannelShuffle s 1 1 w y groups=8"),
+        "channels of a sequence are interleaved": (
             (2, 12, 5), f"{conv1d(40, 12, 3)}|nn.ChannelShuffle s 1 1 y z groups=2",
         ),
         "halves and a gate": ((2, 12, 3, 5), "nn.GLU g 1 1 x y dim=1"),

@@ -215,12 +215,12 @@ def test_attention_that_hangs_on_rounding_is_not_refused(tmp_path: Path, after: 
     assert not graph.verification.refused
 
 
-PAIRED = Bf16MatrixProduct.emit
+BF16_EMIT = Bf16MatrixProduct.emit
 
 
 def without_the_last_step(self: Bf16MatrixProduct, e: Emitter) -> None:
     """Leave out the last product of each sum."""
-    PAIRED(replace(self, shape=replace(self.shape, depth=self.shape.depth - 1)), e)
+    BF16_EMIT(replace(self, shape=replace(self.shape, depth=self.shape.depth - 1)), e)
 
 
 @pytest.mark.plants_a_mistake

@@ -1,4 +1,4 @@
-"""A server that soon gives up, for the tests that wait for that; all others have the time that they need."""
+"""A server with short timeouts, for the tests that wait for that; all others have the time that they need."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tests.service.v2.models import SAME
 
 @pytest.fixture(scope="session")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """Return a server that gives up what takes three seconds."""
+    """Return a server with timeouts of three seconds."""
     models = tmp_path_factory.mktemp("models")
     add_model(models, "vector", VECTOR)
     add_model(models, "same", SAME.format(dtype="f32"))

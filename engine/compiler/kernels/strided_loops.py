@@ -20,7 +20,7 @@ BLOCK = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class Pointer:
     """Pointer of a strided loop over an array.
 
     Attributes:
@@ -34,10 +34,10 @@ class Cursor:
     along: int
 
 
-def emit_line(
+def emit_row(
     e: Emitter,
     compute: Compute,
-    sources: Sequence[Cursor],
+    sources: Sequence[Pointer],
     out: IRValue,
     start: IRIndex,
     stop: IRIndex,
@@ -68,8 +68,8 @@ def emit_line(
                 emit_vector(whole, length - whole)
 
 
-def emit_scalar_line(
-    e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cursor, start: IRIndex, stop: IRIndex
+def emit_scalar_row(
+    e: Emitter, compute: Compute, sources: Sequence[Pointer], out: Pointer, start: IRIndex, stop: IRIndex
 ) -> None:
     """Write elements start … stop of one line one by one, whatever the strides."""
     with e.loop(start, stop) as loop:
@@ -78,7 +78,7 @@ def emit_scalar_line(
 
 
 def emit_square(
-    e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cursor, lines: int, length: int
+    e: Emitter, compute: Compute, sources: Sequence[Pointer], out: Pointer, lines: int, length: int
 ) -> None:
     """Write `length` elements of `lines` neighbouring lines, both at most one vector.
 
@@ -104,7 +104,7 @@ def emit_square(
         e.store(compute(values), out.base, line * out.across, count=length)
 
 
-def _is_interleaved(e: Emitter, sources: Sequence[Cursor], out: Cursor, lines: int, length: int) -> bool:
+def _is_interleaved(e: Emitter, sources: Sequence[Pointer], out: Pointer, lines: int, length: int) -> bool:
     """Whether short lines are contiguous, so that vectors may span several, in the output and untransposed sources."""
     is_short = length in (2, 4, 8) and length < e.lanes == lines
     return (
@@ -113,7 +113,7 @@ def _is_interleaved(e: Emitter, sources: Sequence[Cursor], out: Cursor, lines: i
 
 
 def _emit_interleaved(
-    e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cursor, length: int
+    e: Emitter, compute: Compute, sources: Sequence[Pointer], out: Pointer, length: int
 ) -> None:
     """Write a vector's lanes of lines: elements that are contiguous across lines are deinterleaved."""
     operands = []
@@ -169,10 +169,10 @@ def emit_fold_blocks(
     return blocks.results
 
 
-def moved(e: Emitter, cursor: Cursor, lines: IRIndex, elements: IRIndex) -> Cursor:
-    """Return a cursor so many lines and elements further."""
-    offset = e.mul(lines, cursor.across), e.mul(elements, cursor.along)
-    return Cursor(e.address(cursor.base, *offset), cursor.across, cursor.along)
+def moved(e: Emitter, pointer: Pointer, lines: IRIndex, elements: IRIndex) -> Pointer:
+    """Return a pointer so many lines and elements further."""
+    offset = e.mul(lines, pointer.across), e.mul(elements, pointer.along)
+    return Pointer(e.address(pointer.base, *offset), pointer.across, pointer.along)
 
 
 def transpose(e: Emitter, rows: Sequence[IRValue]) -> list[IRValue]:
@@ -194,7 +194,7 @@ def transpose(e: Emitter, rows: Sequence[IRValue]) -> list[IRValue]:
     return rows
 
 
-def _read_transposed(e: Emitter, source: Cursor, lines: int, length: int) -> list[IRValue]:
+def _read_transposed(e: Emitter, source: Pointer, lines: int, length: int) -> list[IRValue]:
     """Read what is contiguous across lines; returns a vector along each line."""
     rows = [e.load(source.base, place * source.along, count=lines) for place in range(length)]
     return transpose(e, rows + [e.splat(0.0)] * (e.lanes - length))
