@@ -1,6 +1,6 @@
 """Verifies a program: compares each kernel's results with what numpy computes from the same tensors.
 
-The program runs once on a random input, observed. Each operator that kernels do is then run by its reference layer on what
+The program runs once on a random input, observed. Each operator of kernels is then run by its reference layer on what
 the program computed for its inputs, and the two results are compared: errors do not accumulate over layers, and the
 operator at fault is found directly. Operators that numpy runs in the program too are the same and are not run again, so
 that the whole costs one numpy run at the most. The arena holds NaN before: reads of unwritten memory show.

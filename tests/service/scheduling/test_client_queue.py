@@ -60,9 +60,9 @@ def test_calls_are_served_by_priority_then_round_robin_then_as_they_came(
         for client in "abcd":
             numbers = [call.number for call in of_class if call.client == client]
             assert numbers == sorted(numbers)
-        served = [Counter(call.client for call in of_class[:end]) for end in range(len(of_class) + 1)]
-        totals = served[-1]
-        for had in served:  # no client has been served twice more often than one that still waits
+        counts = [Counter(call.client for call in of_class[:end]) for end in range(len(of_class) + 1)]
+        totals = counts[-1]
+        for had in counts:  # no client has been served twice more often than one that still waits
             behind = [had[client] for client in totals if had[client] < totals[client]]
             assert max(had.values(), default=0) - min(behind, default=max(had.values(), default=0)) <= 1
 
