@@ -133,10 +133,10 @@ class Masked(nn.Module):
         rows = torch.arange(ids.shape[0])[:, None, None, None]
         columns = torch.arange(ids.shape[1])[None, None, None, :]
         seen = mask.bool()[rows, columns].expand(-1, 1, ids.shape[1], ids.shape[1])
-        parts = (
+        query, key, value = (
             part(x).view(*ids.shape, 2, 8).transpose(1, 2) for part in (self.query, self.key, self.value)
         )
-        y = F.scaled_dot_product_attention(*parts, attn_mask=seen)
+        y = F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
         return y.transpose(1, 2).reshape(*ids.shape, WIDTH)
 
 
