@@ -28,8 +28,8 @@ _END_SECONDS = 1.0
 """Seconds that a process which no longer responds may take to end by itself."""
 IDLE_SECONDS = 2.0
 """Seconds after which the process is ended if there is nothing to decode; its memory goes with it."""
-_PATIENCE = 3.0
-"""How many times as long decoding may take as the processor has time for it, which others use first."""
+_TIMEOUT_FACTOR = 3.0
+"""Timeout of decoding, as a multiple of the limit of its processor time."""
 SPARE_BYTES = 256 << 20
 """Memory of the process besides what the body needs."""
 _NICENESS = 10
@@ -274,7 +274,7 @@ class Decoder:
         with self._turn:
             process = self._started()
             self._check_wanted()
-            alarm = _Alarm(process, seconds * _PATIENCE)
+            alarm = _Alarm(process, seconds * _TIMEOUT_FACTOR)
             try:
                 with alarm:
                     results = _run_all(process, tasks, seconds)

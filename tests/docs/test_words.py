@@ -41,7 +41,7 @@ TERMS_OF_CODE = (
     r"gave way|gives? way",
     r"giv(?:en|es?|ing) up|gave up|give_up\w*",
     r"has_pairs|paired (?:kernels?|selection|passes)",
-    r"headroom|foresight|patience",
+    r"headroom|foresight|_?patience|_?PATIENCE",
     r"heavy (?:work\w*|queue|requests?)",
     r"(?:by|in) turns",
     r"kept traces|kept_traces|KeptTraces",

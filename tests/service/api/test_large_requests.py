@@ -162,7 +162,7 @@ async def test_large_binary_responses_of_v2_that_are_compressed(
 
 
 @pytest.mark.parametrize(
-    ("does", "period", "status", "code"),
+    ("does", "factor", "status", "code"),
     [
         ("time.sleep(600)", 0.005, 422, "decoding_too_long"),
         ("read_frame(sys.stdin.buffer, 1 << 30)", 3.0, 503, "decoder_failed"),
@@ -170,7 +170,7 @@ async def test_large_binary_responses_of_v2_that_are_compressed(
     ids=["hangs", "dies"],
 )
 async def test_a_decoder_that_hangs_or_dies_costs_its_own_request_only(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, does: str, period: float, status: int, code: str
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, does: str, factor: float, status: int, code: str
 ) -> None:
     large = encoded(Image.new("L", (SIDE, SIDE)))
     async with serving(settings) as client:
@@ -178,7 +178,7 @@ async def test_a_decoder_that_hangs_or_dies_costs_its_own_request_only(
         before = DECODERS.ended[code]
         with monkeypatch.context() as patched:
             patched.setattr(decoder, "COMMAND", (sys.executable, "-c", READY + does))
-            patched.setattr(decoder, "_PERIOD", period)  # for this image only: the next has a minute
+            patched.setattr(decoder, "_TIMEOUT_FACTOR", factor)  # for this image only: the next has a minute
             task = asyncio.create_task(client.post("/infer?model=digit", content=large))
             assert labels(await client.post("/infer?model=digit", content=bright(4)))[0] == "p4"
             check_error(await task, status, code)

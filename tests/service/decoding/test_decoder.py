@@ -196,7 +196,7 @@ def test_a_decoder_that_hangs_is_ended_at_its_limit_and_replaced(stub: Decoder) 
 def test_images_that_take_too_much_of_the_processor_are_aborted(
     decoder: Decoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PERIOD", 1000.0)
+    monkeypatch.setattr(module, "_TIMEOUT_FACTOR", 1000.0)
     decoded(decoder, BLACK)
     process = process_of(decoder)
     with pytest.raises(ServiceError) as caught:
