@@ -25,6 +25,8 @@ ZOO_VENV ?= .venv-zoo
 ZOO ?=
 AZURITE := 3.33.0
 BIN := $(VENV)/bin
+# where byte code is not kept, every server that a test starts compiles its modules again
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: help serve recipes zoo test test-all test-cluster test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console console-pages console-speed console-types console-pictures golden figures examples docs train dev dist sbom audit notes constraints clean
