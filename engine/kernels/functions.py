@@ -82,6 +82,8 @@ def _times_log(logarithm: Any) -> Any:
 
     def compute(a: Array, b: Array, out: Array | None) -> Any:
         del out
+        # a number has no dtype of its own, and must not make float32 float64
+        b = np.asarray(b, np.result_type(a, b))
         product = np.asarray(a * logarithm(b))
         return np.where(np.isnan(b), np.nan, np.where(np.asarray(a) == 0, 0, product)).astype(product.dtype)
 

@@ -30,7 +30,14 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 async def client() -> AsyncIterator[AsyncClient]:
     app = create_app(
-        Settings(models=MODELS, backend="numpy", workers=1, warm_up=False, model_control="explicit")
+        Settings(
+            models=MODELS,
+            backend="numpy",
+            workers=1,
+            warm_up=False,
+            model_control="explicit",
+            timeout=300,  # numpy is slow on a busy machine
+        )
     )
     async with (
         app.router.lifespan_context(app),

@@ -105,6 +105,8 @@ CASES: list[LayerCase] = [
     binary("nextafter", f32(4, 5), f32(4, 5)),
     binary("xlogy", f32(4, 5), f32(4, 5)),
     binary("xlogy", _WHOLE, _WHOLE),
+    function("aten::xlogy", "number", lambda torch, x: torch.xlogy(x, 3), f32(4, 5)),
+    function("aten::special_xlog1py", "number", lambda torch, x: torch.special.xlog1py(x, 3), f32(4, 5)),
     function("aten::clamp_min", "number", lambda torch, x: torch.clamp_min(x, 0.5), f32(4, 5)),
     function("aten::clamp_min", "tensor", lambda torch, x, y: torch.clamp_min(x, y), f32(4, 5), f32(5)),
     function("aten::clamp_max", "number", lambda torch, x: torch.clamp_max(x, 3), _WHOLE),

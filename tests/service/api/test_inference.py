@@ -81,7 +81,7 @@ async def test_nothing_of_a_request_outlives_its_response(
     client: AsyncClient, path: str, is_sound: bool
 ) -> None:
     def living() -> int:
-        return sum(isinstance(one, InferExchange | V2Exchange) for one in gc.get_objects())
+        return sum(type(one) in (InferExchange, V2Exchange) for one in gc.get_objects())
 
     gc.collect()
     gc.disable()

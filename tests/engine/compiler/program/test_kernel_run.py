@@ -316,6 +316,6 @@ def _program_of(graph: RuntimeGraph) -> weakref.ref[Program]:
     (found,) = [
         program
         for program in gc.get_objects()
-        if isinstance(program, Program) and program.plan.steps[0].operator is graph.execution_order[0]
+        if type(program) is Program and program.plan.steps[0].operator is graph.execution_order[0]
     ]
     return weakref.ref(found)
