@@ -62,7 +62,7 @@ class Embedding(Prediction):
 
 
 class EmbeddingView(BaseModel):
-    """A vector, and how alike it is to the others of the request."""
+    """A vector, and its cosine similarity to each item of the request."""
 
     vector: list[JsonNumber]
     norm: JsonNumber = Field(description="length of the vector before it was normalised")

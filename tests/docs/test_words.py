@@ -23,6 +23,7 @@ TERMS = (
     r"laid down",
     r"makes? way",
     r"mask of lanes",
+    r"numpy layers?",
     r"open (?:axis|axes|programs?|kernels?)",
     r"paired (?:kernels?|selection|passes)",
     r"proved batching",
@@ -61,7 +62,6 @@ TERMS_OF_CODE = (
 TERMS_OUTSIDE_GUIDES = (
     r"anew",
     r"(?:is|are) told",
-    r"numpy layers?",
     r"turns",
     r"the interpreter's lock|Python's lock",
     r"answers",
