@@ -19,13 +19,11 @@ class Question(BaseModel):
     method: Method | None = Field(
         default=None, description="default: occlusion for a picture, words for a text"
     )
-    grid: int = Field(default=8, ge=2, le=32, description="occlusion: parts of the picture along each side")
-    maps: int = Field(
-        default=64, ge=1, le=512, description="Score-CAM: channels of the layer, those that vary most"
-    )
+    grid: int = Field(default=8, ge=2, le=32, description="occlusion: parts along each side")
+    maps: int = Field(default=64, ge=1, le=512, description="Score-CAM: the most varying channels")
     layer: str | None = Field(
         default=None,
-        description="Score-CAM: operator or operand; default: the last one with several pixels",
+        description="Score-CAM: operator or operand; default: the last with several pixels",
     )
 
 
