@@ -200,8 +200,11 @@ class Binary(UfuncKernel):
         """
         try:
             return np.broadcast_shapes(*shapes)
-        except ValueError:
-            raise ValueError(f"{self.name} cannot broadcast {' with '.join(map(str, shapes))}") from None
+        except ValueError as error:
+            problem = f"{self.name} cannot broadcast {' with '.join(map(str, shapes))}"
+            if "too large" in str(error):  # the shapes fit, but numpy cannot count the elements
+                problem += ": the result has too many elements"
+            raise ValueError(problem) from None
 
 
 _STEADY = frozenset((FLOAT32, FLOAT64))

@@ -9,9 +9,8 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 
 from engine import RunStoppedError, StopSignal
-from service.codec import FORMATS
 from service.context import context_of
-from service.description.openapi import MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses
+from service.description.openapi import BODY_CONTENT, MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses
 from service.errors import ServiceError, timed_out
 from service.http.body import read_body
 from service.inspection.comparison_request import read_comparison
@@ -19,10 +18,6 @@ from service.inspection.comparison_schemas import ComparisonView
 from service.inspection.variant import Variant, build_variant
 from service.repository.loaded_model import LoadedModel
 from service.services import Services, services_of
-
-_BODY = {
-    media_type: {"schema": known.schema()} for known in FORMATS.values() for media_type in known.media_types
-}
 
 router = APIRouter(tags=["models"])
 
@@ -97,7 +92,7 @@ class _Question:
         200: {"model": ComparisonView},
         **error_responses(400, 404, 408, 409, 413, 415, 422, 500, 503, 504),
     },
-    openapi_extra={"requestBody": {"required": True, "content": _BODY}},
+    openapi_extra={"requestBody": {"required": True, "content": BODY_CONTENT}},
 )
 async def compare_runs(
     request: Request,

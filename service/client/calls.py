@@ -206,8 +206,8 @@ def explain_call(
         return read_explanation(response.mapping())
 
     if isinstance(inputs, str):
-        headers = {"accept": _JSON, "content-type": _JSON}
-        return Call("POST", path, lambda _: Parts(query, headers, orjson.dumps({"text": inputs})), read)
+        headers, body = {"accept": _JSON, "content-type": _JSON}, orjson.dumps({"text": inputs})
+        return Call("POST", path, lambda remaining: Parts(query | _timeout(remaining), headers, body), read)
     return _infer(sort_inputs(inputs), options, query, read, _JSON, path)
 
 
@@ -296,10 +296,13 @@ def _infer(
     pictures = inputs.files if isinstance(inputs, Pictures) else ()
 
     def prepare(remaining: float | None) -> Parts:
-        timeout = {} if remaining is None or path != _INFER else {"timeout": f"{max(remaining, 1e-6):.6f}"}
-        return Parts({**asked, **timeout}, headers, content, pictures)
+        return Parts({**asked, **_timeout(remaining)}, headers, content, pictures)
 
     return Call("POST", path, prepare, read)
+
+
+def _timeout(remaining: float | None) -> dict[str, str]:
+    return {} if remaining is None else {"timeout": f"{max(remaining, 1e-6):.6f}"}
 
 
 def _encoded(inputs: Arrays) -> tuple[str, bytes]:

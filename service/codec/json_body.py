@@ -101,8 +101,16 @@ def _texts(texts: Any, place: str) -> list[str]:
     return texts
 
 
-def parse_json(body: bytes, charset: str | None, limits: Limits) -> dict[str, Any]:
+def parse_json(
+    body: bytes, charset: str | None, limits: Limits, keys: Sequence[str] = _PAYLOADS
+) -> dict[str, Any]:
     """Parse a body that is to be a JSON object; in a large one, lists of numbers may be `Numbers`.
+
+    Args:
+        body: the body.
+        charset: its charset; None for UTF-8.
+        limits: upper bounds on the size of a request.
+        keys: what messages say that the object may have.
 
     Raises:
         ServiceError: 400, 413; 422 and 503 as `parse_document`.
@@ -123,7 +131,7 @@ def parse_json(body: bytes, charset: str | None, limits: Limits) -> dict[str, An
             400, "invalid_json", f"the body is not JSON: {syntax_problem(error)}{hint}", details
         ) from error
     if not isinstance(document, dict):
-        raise _invalid(f"the body is not a JSON object; expected one of {', '.join(_PAYLOADS)} in an object")
+        raise _invalid(f"the body is not a JSON object; expected one of {', '.join(keys)} in an object")
     return document
 
 

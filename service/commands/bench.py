@@ -147,12 +147,10 @@ def _inputs(graph: RuntimeGraph, shapes: list[tuple[int, ...]], rows: int) -> li
     first = random_inputs(graph, shapes)
     if all(array.ndim and array.shape[0] == rows for array in first.arrays):
         return first.arrays
-    batched = random_inputs(graph, [(rows, *array.shape[1:]) for array in first.arrays])
     try:
-        graph.plan(batched.specs)
+        return random_inputs(graph, [(rows, *array.shape[1:]) for array in first.arrays]).arrays
     except KuiperError as error:
         raise CommandError(f"--batch {rows}: the model does not take so many rows: {error}") from error
-    return batched.arrays
 
 
 def _onnx_forward(path: Path, threads: int) -> Forward:

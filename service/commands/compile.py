@@ -101,7 +101,7 @@ def compile_ahead(settings: Iterable[Settings], as_json: bool = False) -> int:
     if as_json:
         models = [_describe(model) for result in results for model in result.models]
         print_json({"models": models, "kept_in": str(folder)})
-    else:
+    elif any(result.models for result in results):
         print(f"kept in {folder}")
     return GOOD if all(result.is_good for result in results) else BAD
 

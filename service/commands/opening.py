@@ -175,11 +175,12 @@ def random_inputs(graph: RuntimeGraph, shapes: Sequence[tuple[int, ...]]) -> Run
 
     Raises:
         CommandUsageError: no shape is known.
-        InputError: there are more or fewer shapes than inputs.
+        InputError, LayerError: the graph does not run on such shapes, or the run would take too much memory.
     """
     choice = choose_shapes(graph.inputs, shapes, graph.param_path)
     if choice.specs is None:
         raise CommandUsageError(choice.source)
+    graph.plan(choice.specs)  # refuses what does not fit into memory before it is drawn
     names = [port.operand for port in graph.inputs]
     trial = next(iter(trial_inputs(dict(zip(names, choice.specs, strict=True)))))
     return RunInputs([trial.arrays[name] for name in names], f"numbers that are {trial.kind}")

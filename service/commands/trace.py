@@ -23,6 +23,7 @@ from service.commands.opening import (
     short_names,
 )
 from service.commands.output import Json, bar, check_output, console, print_json, table
+from service.errors import did_you_mean
 from service.telemetry.chrome_trace import draw_layers
 from service.telemetry.status_line import status_line
 
@@ -137,8 +138,9 @@ def _candidates(trace: RunTrace, name: str | None) -> Iterator[dict[str, Any]]:
     """
     layers = [layer for layer in trace.layers if layer.candidates and name in (None, layer.name)]
     if name is not None and not layers:
-        known = ", ".join(layer.name for layer in trace.layers if layer.candidates) or "none"
-        raise CommandError(f"--layer {name}: it has no candidate kernels; expected one of {known}")
+        known = [layer.name for layer in trace.layers if layer.candidates]
+        expected = f"one of {', '.join(known)}{did_you_mean(name, known)}" if known else "the native backend"
+        raise CommandError(f"--layer {name}: it has no candidate kernels; expected {expected}")
     for layer in layers:
         yield {
             "name": layer.name,

@@ -61,6 +61,11 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"content": ERROR_CONTENT, "description": _ERRORS[status]} for status in statuses}
 
 
+BODY_CONTENT: dict[str, Any] = {
+    media_type: {"schema": known.schema()} for known in FORMATS.values() for media_type in known.media_types
+}
+"""The media types of inputs, for the description of a route."""
+
 INFER_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": InferenceResponse},
     **error_responses(400, 404, 406, 408, 413, 415, 422, 500, 503, 504),

@@ -12,8 +12,8 @@ from service.graph.wiring import Wiring
 _SIZES: dict[str, Point] = {
     "operator": (168.0, 46.0),
     "module": (196.0, 58.0),
-    "input": (132.0, 34.0),
-    "output": (132.0, 34.0),
+    "input": (152.0, 34.0),
+    "output": (152.0, 34.0),
 }
 """Width and height of each kind of node, in pixels. Text is fitted by who paints it."""
 _PORTS = {"pnnx.Input": "input", "pnnx.Output": "output"}

@@ -108,7 +108,8 @@ def _known_paths(request: Request, path: str, method: str | None = None) -> list
     routes = request.app.routes
     if method is not None:
         routes = [route for route in routes if method in (getattr(route, "methods", None) or ())]
-    return [_filled(getattr(route, "path", ""), path.split("/")) for route in routes]
+    known = (_filled(getattr(route, "path", ""), path.split("/")) for route in routes)
+    return [one for one in known if one != path]  # a route below which nothing has this name
 
 
 def _filled(template: str, given: list[str]) -> str:

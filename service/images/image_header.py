@@ -92,7 +92,9 @@ def read_header(data: bytes, formats: Collection[str], place: str) -> ImageHeade
             raise ServiceError(400, "invalid_image", message, {"expected": list(formats)})
         others = (*OTHER_PICTURES, *_NO_PICTURES)
         other = next((name for signature, name in others if signature.match(data)), None)
-        raise _unreadable(place, formats) if other is None else _unsupported(place, formats, other)
+        if other is not None:
+            raise _unsupported(place, formats, other)
+        raise _unreadable(place, formats, "" if data else "it is empty")
     try:
         header = read(data)
     except (struct.error, _DamagedError) as error:

@@ -103,7 +103,7 @@ class PredictExchange:
     def read(self) -> Decoded:
         """Return what the body holds; raises as `decode`."""
         self.limits.check_body(len(self.body))
-        document = parse_json(self.body, None, self.limits)
+        document = parse_json(self.body, None, self.limits, _KEYS)
         check_keys(document, _KEYS, "the body")
         self.by_rows = "instances" in document
         if self.by_rows == ("inputs" in document):

@@ -33,9 +33,10 @@ def make_versions(entry: ModelEntry, entries: Mapping[str, ModelEntry]) -> Model
     versions: dict[str, LoadedModel] = {}
     failures: dict[str, str] = {}
     for version, pipeline in entry.pipelines.items():
+        old, wanted = entry.versions.get(version), pipeline.config.task_table(PipelineConfig).steps
         try:
-            steps, old = _find_steps(pipeline.config, entries), entry.versions.get(version)
-            is_same = old is not None and _models(old.steps) == _models(steps)
+            steps = tuple(Step(step, _find(step, place, entries)) for place, step in enumerate(wanted))
+            is_same = old is not None and [step.model for step in old.steps] == [step.model for step in steps]
             versions[version] = old if old and is_same else _make(entry.name, version, pipeline, steps)
         except ModelConfigError as error:
             failures[version] = str(error)
@@ -43,14 +44,7 @@ def make_versions(entry: ModelEntry, entries: Mapping[str, ModelEntry]) -> Model
     return replace(entry, versions=versions, unavailable=rest | failures)
 
 
-def _find_steps(config: ModelConfig, entries: Mapping[str, ModelEntry]) -> list[Step]:
-    return [
-        Step(step, _find(step, f"pipeline.steps.{place}.model", entries))
-        for place, step in enumerate(config.task_table(PipelineConfig).steps)
-    ]
-
-
-def _make(name: str, version: str, pipeline: PipelineFolder, steps: Sequence[Step]) -> LoadedModel:
+def _make(name: str, version: str, pipeline: PipelineFolder, steps: tuple[Step, ...]) -> LoadedModel:
     _check_keys(pipeline.config)
     first, tasks = steps[0].model, [step.model.task for step in steps]
     own = {"image": first.config.image, "text": first.config.text}
@@ -62,16 +56,16 @@ def _make(name: str, version: str, pipeline: PipelineFolder, steps: Sequence[Ste
     config = config.model_copy(update={"labels": tasks[task.shown].model.config.labels})
     graphs = {step.config.name: step.model.graph for step in steps}
     graph = StepsGraph(pipeline.folder / FILE_NAME, graphs, dict(_links(steps, task)))
-    return LoadedModel(name, version, graph, config, task, 0, 0, steps=tuple(steps))
+    return LoadedModel(name, version, graph, config, task, 0, 0, steps=steps)
 
 
-def _find(step: StepConfig, key: str, entries: Mapping[str, ModelEntry]) -> LoadedModel:
+def _find(step: StepConfig, place: int, entries: Mapping[str, ModelEntry]) -> LoadedModel:
     """Return the model of a step.
 
     Raises:
         ModelConfigError: it does not exist, is not served, or is a pipeline itself.
     """
-    entry = entries.get(step.model)
+    entry, key = entries.get(step.model), f"pipeline.steps.{place}.model"
     if entry is None:
         known = [name for name, other in entries.items() if not other.pipelines]
         expected = f"one of {', '.join(known)}{did_you_mean(step.model, known)}"
@@ -120,7 +114,3 @@ def _links(steps: Sequence[Step], task: Pipeline) -> Iterator[tuple[str, list[st
                 boxes = [f"{step.config.crops}/{output.operand}" for output in outputs[step.config.crops]]
                 made_of = picture + boxes
             yield f"{name}/{port.operand}", made_of
-
-
-def _models(steps: Sequence[Step]) -> list[LoadedModel]:
-    return [step.model for step in steps]

@@ -1,13 +1,13 @@
 """The run of a pipeline: its steps one after the other, each as a job of its own. No worker waits for another one."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel, Value
+from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel
 from service.codec import Decoded, Options
 from service.codec.crops import crop_input
 from service.codec.formats.image import bind_images
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
 
 _FAILED_RUN = frozenset({"input_mismatch", "layer_failed"})
 """Codes of errors of steps whose model failed on the inputs."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What came of a step.
-
-    Attributes:
-        result: what its run gave; empty outputs where there was nothing to run it on.
-        found: its predictions, where a later step takes crops of them.
-    """
-
-    result: RunResult
-    found: "Found" = ()
 
 
 class PipelineRun:
@@ -57,7 +44,10 @@ class PipelineRun:
         self._is_sampled = is_sampled
         self._task = cast("Pipeline", job.model.task)
         self._steps = job.model.steps
-        self._results: list[StepResult] = []
+        self._results: list[RunResult] = []
+        """What the steps computed so far; empty outputs of one that had nothing to run on."""
+        self._found: list[Found] = []
+        """Their predictions, where a later step takes crops of them."""
         self._refusal: ServiceError | None = None
         """Why the request itself cannot be decoded."""
 
@@ -68,7 +58,7 @@ class PipelineRun:
             ServiceError: its queue is full, or the server shuts down.
         """
         while len(self._results) < len(self._steps) and self._has_no_crops:
-            self._results.append(StepResult(RunResult(_empty_outputs(self._steps[len(self._results)]))))
+            self._keep(RunResult(_empty_outputs(self._steps[len(self._results)])), ())
         if len(self._results) == len(self._steps):
             self._end()
             return
@@ -93,7 +83,11 @@ class PipelineRun:
     @property
     def _has_no_crops(self) -> bool:
         source = self._steps[len(self._results)].config.crops
-        return source is not None and not any(self._results[self._task.config.places[source]].found)
+        return source is not None and not any(self._found[self._task.config.places[source]])
+
+    def _keep(self, result: RunResult, found: "Found") -> None:
+        self._results.append(result)
+        self._found.append(found)
 
     # on the event loop
 
@@ -102,7 +96,12 @@ class PipelineRun:
         job.step = None
         if step is None or job.is_over:
             return
-        self._note_times(step)
+        times, last = job.timestamps, step.timestamps
+        if not times.forward_start:  # the first step's start and the last one's end are those of the pipeline
+            times.decode_start, times.decode_end = last.decode_start, last.decode_end
+            times.forward_start = last.forward_start
+        times.forward_end = last.forward_end or times.forward_end
+        job.worker = step.worker
         if isinstance(error, ServiceError) and error is not self._refusal:
             if error.status == HTTPStatus.GATEWAY_TIMEOUT and step.deadline >= job.deadline:
                 error = timed_out(job.timeout or 0.0)
@@ -115,28 +114,15 @@ class PipelineRun:
         if error is not None:
             self._scheduler.end_steps(job, error)
 
-    def _note_times(self, step: Job[None]) -> None:
-        """Let the first step's start and the last step's end be those of the pipeline."""
-        times, last = self._job.timestamps, step.timestamps
-        if not times.forward_start:
-            times.decode_start, times.decode_end = last.decode_start, last.decode_end
-            times.forward_start = last.forward_start
-        times.forward_end = last.forward_end or times.forward_end
-        self._job.worker = step.worker
-
     def _end(self) -> None:
         """Join what the steps computed to the outcome of one run."""
-        job, named = self._job, list(zip(self._steps, self._results, strict=True))
-        traces = {
-            step.config.name: done.result.trace for step, done in named if done.result.trace is not None
-        }
+        job, names = self._job, [step.config.name for step in self._steps]
+        named = list(zip(names, self._results, strict=True))
+        traces = {name: result.trace for name, result in named if result.trace is not None}
         job.trace = join_steps(traces) if traces else None
-        captured: dict[str, Value] = {}
-        captured_by: dict[str, str] = {}
-        for step, done in named:
-            captured |= {f"{step.config.name}/{key}": value for key, value in done.result.captured.items()}
-            captured_by |= {f"{step.config.name}/{key}": by for key, by in done.result.captured_by.items()}
-        outputs = [array for _, done in named for array in done.result.outputs]
+        captured = {f"{name}/{key}": value for name, done in named for key, value in done.captured.items()}
+        captured_by = {f"{name}/{key}": by for name, done in named for key, by in done.captured_by.items()}
+        outputs = [array for done in self._results for array in done.outputs]
         shown = job.trace if job.trace_level else None
         job.leads_run, job.batch_size, job.decoded = True, job.rows, None
         result = RunResult(outputs, shown, captured, captured_by)
@@ -152,15 +138,18 @@ class PipelineRun:
             return self._decode_request(step)
         decoded = self._decoded
         config, graph = step.config, step.model.graph
+        inputs: dict[str, Array] = {}
         if config.tensors is not None:
-            inputs = {port.operand: self._tensor(config.tensors[port.operator]) for port in graph.inputs}
+            for port in graph.inputs:
+                place, index = self._task.find_output(config.tensors[port.operator])
+                inputs[port.operand] = self._results[place].outputs[index]
         elif config.crops is not None:
-            inputs = {graph.inputs[0].operand: self._crops(step, config.crops)}
+            inputs[graph.inputs[0].operand] = self._crops(step, config.crops)
         else:
             pictures = [(graph.inputs[0].operator, picture.data) for picture in decoded.pictures]
             is_open = step.model.batching.max_batch_size > 1
             bound = bind_images(pictures, graph.inputs, step.model.config, self._limits, open_batch=is_open)
-            inputs = bound.inputs
+            inputs |= bound.inputs
         return Decoded(inputs, self._options(step))
 
     def _decode_request(self, step: Step) -> Decoded:
@@ -184,7 +173,7 @@ class PipelineRun:
         if any(name in (step.config.crops, step.config.upright) for step in self._steps):
             parameters = self._decoded.options.task
             found = self._task.predict_step(place, outcome.result.outputs, images, parameters)
-        self._results.append(StepResult(outcome.result, found or ()))
+        self._keep(outcome.result, found or ())
 
     @property
     def _decoded(self) -> Decoded:
@@ -199,22 +188,15 @@ class PipelineRun:
         own = tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))
         return Options(trace=level, capture=own)
 
-    def _tensor(self, source: str) -> Array:
-        place, index = self._task.find_output(source)
-        outputs = self._results[place].result.outputs
-        return outputs[index]
-
     def _crops(self, step: Step, source: str) -> Array:
-        results = [done.found for done in self._results]
-        pictures = self._decoded.pictures
-        found: list[list[Any]] = [list(item) for item in results[self._task.config.places[source]]]
+        found: list[list[Any]] = [list(item) for item in self._found[self._task.config.places[source]]]
         parts = [[np.reshape(getattr(one, "corners", one.box), (-1, 2)) for one in item] for item in found]
         image, first = step.model.config.image, self._job.model.config.image
         if image is None or first is None:
             raise RuntimeError("a step on crops has a model that takes no pictures")
         (port,) = step.model.graph.inputs
-        placed = list(zip(pictures, parts, strict=True))
-        rotations = self._task.rotations(len(results), results)
+        placed = list(zip(self._decoded.pictures, parts, strict=True))
+        rotations = self._task.rotations(self._found)
         return crop_input(placed, rotations, step.config.margin, port, image, first, self._limits)
 
 

@@ -195,14 +195,13 @@ class Pipeline(Task):
             images = [_geometry(task, image) for image in images]
         return task.predict(outputs, images, known)
 
-    def rotations(self, place: int, results: Sequence[Found]) -> list[int]:
-        """Return for each crop of a step by how many degrees it is rotated clockwise.
+    def rotations(self, results: Sequence[Found]) -> list[int]:
+        """Return for each crop of the next step by how many degrees it is rotated clockwise.
 
         Args:
-            place: which step; it takes crops.
-            results: the predictions of the earlier steps.
+            results: the predictions of the steps before it.
         """
-        step = self.config.steps[place]
+        step = self.config.steps[len(results)]
         if step.upright is None:
             return [0] * sum(map(len, results[self._places[step.crops or ""]]))
         # an item has no predictions where its scores are NaN, or below the threshold of a sigmoid
@@ -231,7 +230,7 @@ class Pipeline(Task):
         step, task, key = self.config.steps[place], self._tasks[place], f"pipeline.steps.{place}"
         if step.crops is not None:
             source = self._tasks[self._places[step.crops]]
-            if "box" not in _fields(source):
+            if source.view is None or "box" not in source.view.model_fields:
                 problem = f"is {step.crops!r}, whose task {source.name} gives no boxes"
                 raise ModelConfigError(FILE_NAME, f"{key}.crops", problem, "a step that detects")
             given = self.config.steps[self._places[step.crops]]
@@ -295,10 +294,6 @@ class Pipeline(Task):
 
 def _misnamed(key: str, value: object, expected: str) -> ValueError:
     return ValueError(f'{key} is "{value}"; expected {expected}')
-
-
-def _fields(task: Task) -> set[str]:
-    return set() if task.view is None else set(task.view.model_fields)
 
 
 def _geometry(task: Task, image: ImageGeometry) -> ImageGeometry:

@@ -1,6 +1,7 @@
 """The `parameters` of an inference request.
 
-Unknown parameters are ignored, as Triton does, because clients send some of their own.
+Unknown parameters are ignored: Triton's parameters extension lets clients send custom ones, which it hands to the
+model's backend, and `tritonclient` and the gateways in front of servers add some of their own.
 """
 
 from dataclasses import dataclass

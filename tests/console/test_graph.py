@@ -41,6 +41,20 @@ def layout_of(visit: Visit, model: str, collapse: str) -> Any:
     return visit.page.request.get(f"{visit.address}/graph?{query}").json()
 
 
+def test_a_graph_is_placed_by_the_size_that_it_has_once_the_styles_have_arrived(visit: Visit) -> None:
+    visit.open("#/digits/graph")
+    usual = view_of(visit)
+    held: list[Any] = []
+    visit.page.route("**/style/graph.css", lambda route: held.append(route))  # noqa: PLW0108  # needs attributes
+    with visit.page.expect_response("**/graph?*"):
+        visit.page.reload(wait_until="commit")
+    visit.page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
+    held[0].continue_()
+    visit.settle()
+    assert view_of(visit) == usual
+    visit.check()
+
+
 def test_fit_shows_all_of_a_large_graph_with_landmarks_that_can_be_read(visit: Visit) -> None:
     visit.open("#/large/graph?collapse=none")
     canvas = visit.page.locator("canvas.graph-canvas")

@@ -110,12 +110,18 @@ export const nothing = (title, text, ...more) =>
 /**
  * Load a stylesheet once.
  * @param {string} name of the file, without its ending
+ * @returns {Promise<void>} until it is in force, or cannot be loaded: sizes that are measured before are others
  */
 export function stylesheet(name) {
   const href = `/console/style/${name}.css`;
-  if (document.head.querySelector(`link[href="${href}"]`)) return;
-  const link = document.createElement("link");
-  link.rel = "stylesheet";
-  link.href = href;
-  document.head.append(link);
+  const link = /** @type {HTMLLinkElement|null} */ (document.head.querySelector(`link[href="${href}"]`)) ?? document.createElement("link");
+  return new Promise((resolve) => {
+    if (link.sheet) { resolve(); return; }
+    link.addEventListener("load", () => resolve(), { once: true });
+    link.addEventListener("error", () => { link.remove(); resolve(); }, { once: true });
+    if (link.isConnected) return;
+    link.rel = "stylesheet";
+    link.href = href;
+    document.head.append(link);
+  });
 }

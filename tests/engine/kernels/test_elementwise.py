@@ -212,6 +212,8 @@ def test_shapes_that_do_not_broadcast_are_both_named() -> None:
         BINARY["add"](np.zeros((2, 3)), np.zeros(4))
     with pytest.raises(ValueError, match=r"mul cannot broadcast \(2, 3\) with \(2, 4\)"):
         BINARY["mul"](np.zeros((2, 3), np.int8), np.zeros((2, 4)), np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="the result has too many elements"):
+        BINARY["add"].broadcast((10**18, 28), (10**18, 1))
 
 
 @pytest.mark.parametrize("name", ["floor_divide", "fmod", "remainder"])

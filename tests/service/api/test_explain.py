@@ -110,6 +110,9 @@ async def test_an_array_has_no_overlay(client: AsyncClient) -> None:
         ("digits", "method=words", "invalid_parameter"),
         ("digits", "method=score-cam&layer=none", "invalid_parameter"),
         ("digits", "target=ten", "no_such_prediction"),
+        ("digits", "timeout=0", "invalid_parameter"),
+        ("digits", "timeout=inf", "invalid_parameter"),
+        ("digits", "timeout=soon", "invalid_parameter"),
         ("digits", "place=10", "no_such_prediction"),
         ("row", "", "not_explainable"),
     ],
@@ -182,7 +185,10 @@ async def test_a_client_that_leaves_stops_the_runs(app: FastAPI, monkeypatch: py
     assert endless.reason == "the client left"
 
 
-async def test_runs_end_when_the_time_is_up(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("query", "seconds"), [("", 1.0), ("timeout=0.5", 0.5), ("timeout=60", 1.0)])
+async def test_runs_end_when_the_time_of_the_server_or_of_the_request_is_up(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, query: str, seconds: float
+) -> None:
     async with serving(settings.model_copy(update={"timeout": 1.0})) as client:
         monkeypatch.setattr(RuntimeGraph, "run", Endless())
-        check_error(await client.post("/models/digits:explain", content=SEVEN), 504, "timeout")
+        assert check_error(await explain(client, query), 504, "timeout")["timeout"] == seconds

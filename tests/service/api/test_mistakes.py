@@ -29,6 +29,8 @@ MISTAKES: list[tuple[str, dict[str, Any], int, str, str]] = [
     ("GET /healthz", {}, 404, "not_found", PROBES),
     ("GET /model", {}, 404, "not_found", "; did you mean '/models'?"),
     ("GET /metric", {}, 404, "not_found", "; did you mean '/metrics'?"),
+    ("GET /docs/", {}, 404, "not_found", "; did you mean '/docs'?"),
+    ("GET /console/none", {}, 404, "not_found", "; did you mean '/console'?"),
     ("GET /v2/models/digit/redy", {}, 404, "not_found", "; did you mean '/v2/models/digit/ready'?"),
     (
         "POST /predict",
@@ -82,6 +84,13 @@ MISTAKES: list[tuple[str, dict[str, Any], int, str, str]] = [
             {"files": {"image": ("a.gif", GIF, "image/gif")}},
             {"json": {"image": b64encode(GIF).decode()}},
         )
+    ),
+    (
+        DIGIT,
+        {"files": {"image": ("a.png", b"")}},
+        400,
+        "invalid_image",
+        "can be read: it is empty; expected PNG",
     ),
     (DIGIT, {"content": HEIC}, 415, "unsupported_image_format", UNSUPPORTED.format("HEIC")),
     (
@@ -153,6 +162,13 @@ MISTAKES: list[tuple[str, dict[str, Any], int, str, str]] = [
         "invalid_parameter",
         "; did you mean 'method'?",
     ),
+    (
+        "POST /models/digit:explain?timeout=-1",
+        {"content": PNG},
+        422,
+        "invalid_parameter",
+        "parameter 'timeout': input should be greater than 0",
+    ),
     ("POST /models/digit:explan", {}, 405, "method_not_allowed", "; did you mean '/models/digit:explain'?"),
     ("POST /models/digit:predict", {}, 405, "method_not_allowed", "did you mean '/v1/models/digit:predict'?"),
     ("GET /v1/models/digit", {}, 404, "not_found", "; did you mean '/v2/models/digit'?"),
@@ -183,6 +199,13 @@ MISTAKES: list[tuple[str, dict[str, Any], int, str, str]] = [
                 "instances[0].image is a string; expected numbers,",
             ),
         )
+    ),
+    (
+        "POST /v1/models/digit:predict",
+        {"json": [1]},
+        400,
+        "invalid_json",
+        "expected one of instances, inputs,",
     ),
     ("POST /v1/models/digit:predict", {"content": PNG}, 400, "invalid_json", "POST /infer accepts pictures"),
     ("POST /v2/models/digit/infer", {"content": PNG}, 400, "invalid_json", "POST /infer accepts pictures"),

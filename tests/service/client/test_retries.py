@@ -108,6 +108,10 @@ def test_the_server_gets_the_time_that_is_left() -> None:
             client.predict(np.zeros(1, np.float32), deadline=8)
         with pytest.raises(Exception, match="without a reason"):
             client.infer({"a": np.zeros(1, np.float32)}, model="m", deadline=8)
+        for explained in (np.zeros(1, np.float32), "a text"):
+            with pytest.raises(Exception, match="without a reason"):
+                client.explain(explained, model="m", deadline=8)
+    assert all(7 < float(sent.url.params["timeout"]) <= 8 for sent in transport.requests[2:])
     assert 7 < float(transport.requests[0].url.params["timeout"]) <= 8
     assert (
         b'"timeout":7' in transport.requests[1].content

@@ -82,6 +82,15 @@ def test_a_broken_model_is_reported(
     assert "m is broken" in capsys.readouterr().err
 
 
+def test_without_a_model_nothing_is_said_to_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin_process(tmp_path / "cache", monkeypatch)
+    assert run_command(["compile", "--models", str(tmp_path / "none")]) == 1
+    found = capsys.readouterr()
+    assert (found.out, "there is no folder" in found.err) == ("", True)
+
+
 def test_a_folder_that_cannot_be_written_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

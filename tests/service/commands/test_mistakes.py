@@ -64,6 +64,16 @@ MISTAKES = [
     ),
     ("trace models/digit --shape 1,2", 1, "shape (1, 2) has 2 dimensions; expected 4, like 0: (1,1,1,10)f32"),
     (
+        "trace models/digit --shape 1000000000000000000,1,1,10",
+        1,
+        "expected at most 4,294,967,296 for a run (max_run_bytes)",
+    ),
+    (
+        "trace models/digit --why --layer lin --runs 1",
+        1,
+        "it has no candidate kernels; expected the native backend",
+    ),
+    (
         "trace models/vector",
         2,
         "the model has dynamic dimensions (0: (?,3)f32); give --shape, once per input",

@@ -149,5 +149,19 @@ def test_why_of_one_layer(capsys: pytest.CaptureFixture[str]) -> None:
     assert times == sorted(times)
     assert [each["chosen"] for each in layer["candidates"]] == [True, *[False] * (len(times) - 1)]
     assert {"direct", "winograd 2x2", "winograd 4x4"} <= {each["name"] for each in layer["candidates"]}
-    assert run_command([*command, "none"]) == 1
-    assert "--layer none: it has no candidate kernels" in capsys.readouterr().err
+    assert run_command([*command, "block1.conv"]) == 1
+    error = capsys.readouterr().err
+    assert "--layer block1.conv: it has no candidate kernels" in error
+    assert "did you mean 'block1.conv2'?" in error
+
+
+def test_shapes_beyond_the_memory_of_a_run_are_refused_before_inputs_are_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("service.commands.opening.trial_inputs", fail)
+    assert run_command(["trace", str(DIGITS), "--shape", "1000000,1,28,28"]) == 1
+    error = capsys.readouterr().err
+    assert "would take 6,276,000,000 bytes; expected at most 4,294,967,296 for a run (max_run_bytes)" in error

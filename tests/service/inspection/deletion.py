@@ -9,11 +9,12 @@ import numpy as np
 from engine import Array, StopSignal
 from service.codec import Decoded, decode
 from service.config.limits import Limits
-from service.inspection.explanation import Explanation, Question, explain
+from service.inspection.explanation import explain
+from service.inspection.explanation_schemas import ExplanationView, Question
 from service.repository.loaded_model import LoadedModel
 
 
-def asked(model: LoadedModel, decoded: Decoded, **question: Any) -> Explanation:
+def asked(model: LoadedModel, decoded: Decoded, **question: Any) -> ExplanationView:
     return explain(model, decoded, Question(**question), Limits(), StopSignal(monotonic() + 60))
 
 
@@ -28,7 +29,7 @@ def relative_area(model: LoadedModel, file: Path, **question: Any) -> float:
     model.graph.forward(decoded.inputs)  # compiles it
     found = asked(model, decoded, **question)
     assert found.heatmap is not None
-    blocks = blocked(found.heatmap)
+    blocks = blocked(np.array(found.heatmap))
     rng = np.random.default_rng(0)
     orders = [np.argsort(-blocks.ravel(), kind="stable"), *(rng.permutation(64) for _ in range(2))]
     areas = [area(model, decoded, found.target, order) for order in orders]
@@ -60,7 +61,7 @@ def area(model: LoadedModel, decoded: Decoded, target: Any, order: Array) -> flo
         x[0, :, rows[row] : rows[row + 1], columns[column] : columns[column + 1]] = filling[:, None, None]
         if step % 8 == 7:
             found = model.task.predict(model.graph.forward({name: x}), [place], model.task.all_scores or {})
-            same: list[Any] = [one for one in (found or [[]])[0] if one.label == target.label]  # type: ignore[attr-defined]
+            same: list[Any] = [one for one in (found or [[]])[0] if one.label == target["label"]]  # type: ignore[attr-defined]
             scores.append(max((one.probability * near(one, target) for one in same), default=0.0))
     return float(np.mean(scores))
 
@@ -70,5 +71,5 @@ def near(one: Any, target: Any) -> bool:
     if not hasattr(one, "box"):
         return True
     x, y = (one.box[0] + one.box[2]) / 2, (one.box[1] + one.box[3]) / 2
-    left, top, right, bottom = target.box
+    left, top, right, bottom = target["box"]
     return bool(left < x < right and top < y < bottom)

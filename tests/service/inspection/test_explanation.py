@@ -11,7 +11,8 @@ from engine import Array, RunStoppedError, StopSignal
 from service.codec import Decoded, decode
 from service.config.limits import Limits
 from service.errors import ServiceError
-from service.inspection.explanation import Question, explain
+from service.inspection.explanation import explain
+from service.inspection.explanation_schemas import Question
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
 from tests.engine.models import write_model
@@ -77,8 +78,8 @@ def test_occlusion_is_the_mean_fall_of_the_windows_that_hide_a_part(
     flat: LoadedModel, grid: int, target: str
 ) -> None:
     found = asked(flat, tensor(), grid=grid, target=target)
-    weight = WEIGHT[found.target.index].reshape(8, 8)
-    assert found.target.label == {"a": "a", "1": "b"}[target]
+    weight = WEIGHT[found.target["index"]].reshape(8, 8)
+    assert found.target["label"] == {"a": "a", "1": "b"}[target]
     side = 8 // (2 * grid)
     fall, times = np.zeros((2, 8, 8))
     for row, column in product(range(grid), range(grid)):
@@ -88,7 +89,7 @@ def test_occlusion_is_the_mean_fall_of_the_windows_that_hide_a_part(
         times[window] += 1
     assert found.heatmap is not None
     np.testing.assert_allclose(found.heatmap, (fall / times)[::side, ::side], atol=1e-5)
-    assert (found.method, found.runs, found.region) == ("occlusion", grid**2 + 1, (0, 0, 8, 8))
+    assert (found.method, found.runs, found.region) == ("occlusion", grid**2 + 1, [0, 0, 8, 8])
 
 
 @pytest.mark.parametrize("layer", [None, "relu", "b"])
@@ -98,7 +99,7 @@ def test_score_cam_adds_channels_by_the_score_that_they_keep(pooled: LoadedModel
     filling = np.median(X)
 
     def score(x: Array) -> float:
-        return float(HEAD[found.target.index] @ np.maximum(x * KERNEL[:, 0], 0).mean((1, 2)))
+        return float(HEAD[found.target["index"]] @ np.maximum(x * KERNEL[:, 0], 0).mean((1, 2)))
 
     wanted = np.zeros((8, 8))
     for channel in active:
@@ -126,11 +127,12 @@ def test_words_matter_by_how_much_the_score_falls_without_them(tmp_path: Path) -
 
     def score(words: list[str]) -> float:
         ids = [WORDS.get(word, 1) for word in ("[CLS]", *words, "[SEP]")]
-        return float(VECTORS[ids].mean(0)[found.target.index])
+        return float(VECTORS[ids].mean(0)[found.target["index"]])
 
     whole = score(["red", "cat", ",", "green"])
     rest = (["cat", ",", "green"], ["red", "green"], ["red", "cat", ","])
     wanted = [whole - score(words) for words in rest]
+    assert found.words is not None
     assert [text[word.start : word.end] for word in found.words] == ["red", "cat,", "green"]
     assert [word.importance for word in found.words] == pytest.approx(wanted, abs=1e-5)
     assert (found.method, found.runs, found.heatmap) == ("words", 4, None)

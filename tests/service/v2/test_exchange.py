@@ -121,6 +121,8 @@ def test_scheduling_is_read_of_any_body(models: dict[str, LoadedModel]) -> None:
     document = {"parameters": {"timeout": 1500, "priority": 3}, "inputs": [json_input("in", FLOATS)]}
     parameters = exchange(models["same_f32"], orjson.dumps(document)).scheduling()
     assert (parameters.timeout, parameters.priority) == (0.0015, 3)
+    document["parameters"] = {"my_custom_parameter": 42}  # Triton's parameters extension allows any
+    respond(models["same_f32"], document)
     large = json_input("in", np.zeros((5000, 2), np.float32)) | {"data": [0.25] * 40_000}
     late = b'{"inputs": [%b], "parameters": {"priority": 2}}' % orjson.dumps(large)
     assert exchange(models["same_f32"], late).scheduling().priority == 2

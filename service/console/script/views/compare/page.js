@@ -21,7 +21,7 @@ import * as format from "../../format.js";
 export async function show(context) {
   const { root, model, version, state, signal } = context;
   if (!model) return;
-  stylesheet("compare");
+  void stylesheet("compare");
   const head = h("div", { class: "head" }, h("h1", {}, `Compare runs of ${model.name}`),
     h("p", {}, "The same input runs twice; each operator’s results and times are set side by side, and the first operator that differs is marked."));
   const input = keptInput(model.name)?.input ?? await firstSample(model.name, version);

@@ -22,9 +22,8 @@ import * as format from "../../format.js";
 export async function show(context) {
   const { root, model, state, signal } = context;
   if (!model) return;
-  stylesheet("graph");
   fill(root, loading("The server lays the graph out …"));
-  const [layout, run] = await Promise.all([loadLayout(context), findRun(context)]);
+  const [layout, run] = await Promise.all([loadLayout(context), findRun(context), stylesheet("graph")]);
   if (signal.aborted) return;
   const layers = new Map((run?.trace.layers ?? []).map((layer) => [layer.name, layer]));
   const page = new GraphPage(context, new Drawing(absorb(layout, layers)), run, layers);

@@ -11,7 +11,7 @@ import { failure, fill, h, stylesheet } from "../../dom.js";
  * @param {import("../../app.js").Context} context of the page
  */
 export async function show({ root, model, version, state, signal }) {
-  stylesheet("learn");
+  void stylesheet("learn");
   const first = h("section", { class: "card stack", "aria-label": "Expressions" });
   const second = h("section", { class: "card stack", "aria-label": "Order of execution" });
   fill(root, h("div", { class: "head" }, h("h1", {}, "Learn"), h("p", {}, "The two hardest parts of an inference engine, to take apart and put together.")), first, second);

@@ -25,7 +25,7 @@ import * as format from "../../format.js";
  */
 export async function show({ root, model: summary, version, state, signal }) {
   if (!summary) return;
-  stylesheet("playground");
+  void stylesheet("playground");
   const model = await modelDetail(summary.name, version);
   if (signal.aborted) return;
   const response = h("section", { class: "card response", "aria-label": "Response" });

@@ -16,7 +16,7 @@ import * as format from "../../format.js";
  * @param {import("../../app.js").Context} context of the page
  */
 export async function show({ root, signal }) {
-  stylesheet("server");
+  void stylesheet("server");
   const parts = { now: section("Now"), models: section("Models"), runs: section("Recent runs"), controls: section("Logs and traces"), settings: section("Settings") };
   fill(root, h("div", { class: "head" }, h("h1", {}, "Server"), h("p", {}, "What this server serves and does. Charts stand still while the page is hidden.")),
     parts.now, parts.models, h("div", { class: "columns two" }, parts.runs, h("div", { class: "stack" }, parts.controls, parts.settings)));

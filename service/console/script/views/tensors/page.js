@@ -25,7 +25,7 @@ import * as format from "../../format.js";
 export async function show(context) {
   const { root, model, version, state, signal } = context;
   if (!model) return;
-  stylesheet("tensors");
+  void stylesheet("tensors");
   fill(root, loading("Reading the graph …"));
   const graph = await json(`/graph${query({ model: model.name, version })}`, { signal });
   if (signal.aborted) return;

@@ -22,7 +22,7 @@ import * as format from "../../format.js";
 export async function show(context) {
   const { root, model, signal } = context;
   if (!model) return;
-  stylesheet("timeline");
+  void stylesheet("timeline");
   fill(root, loading("Reading the run …"));
   const run = await findRun(context);
   if (signal.aborted) return;
