@@ -227,13 +227,15 @@ class WinogradTiles:
         row_of_tile = self._row(e, strips, place, self._products_width)
         source = e.address(row_of_tile, self._positions * self._planes[0])
         whole = count // self.lanes * self.lanes if isinstance(count, int) else 0
-        with e.loop(0, whole, self.lanes) as loop:
-            products = e.address(source, loop.index)
-            self._finish_filters(e, products, rest, corner, e.add(first, loop.index), None)
-        with e.loop(whole, count, self.lanes) as loop:  # of a count that is known: those that fill no vector
-            products, left = e.address(source, loop.index), e.sub(count, loop.index)
-            lanes = None if self.shape.filters % self.lanes == 0 else left
-            self._finish_filters(e, products, rest, corner, e.add(first, loop.index), lanes)
+        if whole:
+            with e.loop(0, whole, self.lanes) as loop:
+                products = e.address(source, loop.index)
+                self._finish_filters(e, products, rest, corner, e.add(first, loop.index), None)
+        if whole != count:  # of a count that is known: those that fill no vector
+            with e.loop(whole, count, self.lanes) as loop:
+                products, left = e.address(source, loop.index), e.sub(count, loop.index)
+                lanes = None if self.shape.filters % self.lanes == 0 else left
+                self._finish_filters(e, products, rest, corner, e.add(first, loop.index), lanes)
 
     def _finish_filters(
         self,

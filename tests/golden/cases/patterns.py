@@ -43,6 +43,47 @@ def _response_norm(torch: Any) -> Any:
     return ResponseNorm()
 
 
+def _parallel_convolutions(torch: Any) -> Any:
+    """Blocks of RepVGG and MobileOne as they are trained: parallel convolutions of one image, and the image itself."""
+
+    class Block(torch.nn.Module):  # type: ignore[misc]  # torch is Any here
+        def __init__(self, channels: int, sizes: tuple[int, ...], groups: int = 1, stride: int = 1) -> None:
+            super().__init__()
+            self.convolutions = torch.nn.ModuleList(
+                torch.nn.Sequential(
+                    torch.nn.Conv2d(channels, 8, size, stride, size // 2, groups=groups, bias=False),
+                    torch.nn.BatchNorm2d(8),
+                )
+                for size in sizes
+            )
+            self.identity = torch.nn.BatchNorm2d(channels) if stride == 1 and channels == 8 else None
+            for module in self.modules():
+                if isinstance(module, torch.nn.BatchNorm2d):
+                    for tensor in (
+                        module.running_mean,
+                        module.running_var,
+                        module.weight.data,
+                        module.bias.data,
+                    ):
+                        tensor.uniform_(0.5, 1.5)
+
+        def forward(self, x: Any) -> Any:
+            first, *others = self.convolutions
+            y = first(x)
+            if self.identity is not None:
+                y = y + self.identity(x)
+            for convolution in others:
+                y = y + convolution(x)
+            return torch.relu(y)
+
+    return torch.nn.Sequential(
+        Block(3, (3, 1), stride=2),
+        Block(8, (3, 1)),
+        Block(8, (1, 3, 3), groups=8),
+        Block(8, (5, 3, 1), groups=2),
+    )
+
+
 def _network(type_name: str, name: str, build: Any, *inputs: Any, **options: Any) -> LayerCase:
     return LayerCase(type_name, name, build, inputs, **options)
 
@@ -210,6 +251,7 @@ CASES = [
         ),
         f32(2, 2, 7, 6, 5),
     ),
+    _network("nn.BatchNorm2d", "parallel_convolutions", _parallel_convolutions, f32(2, 3, 13, 14)),
     function(
         "F.adaptive_max_pool2d",
         "places_that_nobody_reads",

@@ -8,7 +8,18 @@ import pytest
 from engine.compiler.emit.pointwise import MAX_NODES, Leaf, Literal, apply, size
 from engine.compiler.graph import Convolution, EpilogueNode, Linear, LoweredGraph
 from engine.compiler.passes.fusion import MAX_OPERANDS, fuse, spreads
-from tests.engine.compiler.plans import IMAGE, ROWS, batch_norm, conv, kinds_of, linear, lowered, work_of
+from tests.engine import models
+from tests.engine.compiler.plans import (
+    IMAGE,
+    ROWS,
+    batch_norm,
+    conv,
+    kinds_of,
+    linear,
+    lowered,
+    weights_of,
+    work_of,
+)
 
 RELU = "F.relu {0} 1 1 {1} {2} $input={1}"
 
@@ -44,15 +55,16 @@ def test_residual_addition_moves_into_the_later_convolution(tmp_path: Path) -> N
     graph = fused(
         tmp_path,
         IMAGE,
+        IMAGE.replace("in 0 1 x #x", "other 0 1 w #w"),
         conv("c", "x", "a"),
-        conv("d", "x", "b"),
+        conv("d", "w", "b"),
         add("s", "a", "b", "y"),
         relu("r", "y", "z"),
         out("z"),
     )
     first, last = work_of(graph)
     assert isinstance(last, Convolution)
-    assert (first.steps, last.steps) == ([1], [2, 3, 4])
+    assert (first.steps, last.steps) == ([2], [3, 4, 5])
     assert last.inputs[1] is first.output
     assert last.epilogue == apply("relu", apply("add", Leaf(1), Leaf(0)))
 
@@ -217,3 +229,98 @@ def test_epilogue_reads_so_many_operands(tmp_path: Path) -> None:
         for node in work_of(graph)
         if isinstance(node, EpilogueNode)
     )
+
+
+def branch(name: str, y: str, size: tuple[int, int], pad: tuple[int, int], **options: object) -> str:
+    """Return a convolution of `x`, an image of four channels."""
+    values = {"stride": (1, 1), "dilation": (1, 1), "groups": 1, "bias": True} | options
+    words = " ".join(f"{key}={value}".replace(" ", "") for key, value in values.items())
+    shape = (4, 4 // int(str(values["groups"])), *size)
+    return (
+        f"nn.Conv2d {name} 1 1 x {y} {words} in_channels=4 out_channels=4 padding_mode=zeros "
+        f"kernel_size={size} padding={pad} ".replace(", ", ",")
+        + f"@weight={shape}f32".replace(" ", "")
+        + (" @bias=(4)f32" if values["bias"] else "")
+    )
+
+
+FOUR = "pnnx.Input in 0 1 x #x=(2,4,9,8)f32"
+
+
+@pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("sizes", "pads", "dilations"),
+    [
+        (((3, 3), (1, 1)), ((1, 1), (0, 0)), (1, 1)),
+        (((1, 1), (3, 3), (3, 3)), ((0, 0), (1, 1), (1, 1)), (1, 1, 1)),
+        (((5, 3), (3, 1), (1, 3)), ((2, 1), (1, 0), (0, 1)), (1, 1, 1)),
+        (((7, 7), (5, 5), (3, 3), (1, 1)), ((3, 3), (2, 2), (1, 1), (0, 0)), (1, 1, 1, 1)),
+        (((3, 3), (3, 3), (1, 1)), ((2, 2), (2, 2), (0, 0)), (2, 2, 1)),
+        (((5, 5), (1, 1)), ((4, 4), (0, 0)), (2, 3)),
+    ],
+)
+def test_parallel_convolutions_become_one(
+    tmp_path: Path,
+    stride: tuple[int, int],
+    groups: int,
+    sizes: tuple[tuple[int, int], ...],
+    pads: tuple[tuple[int, int], ...],
+    dilations: tuple[int, ...],
+) -> None:
+    lines, total = [], "y0"
+    for i, (size_, pad, step) in enumerate(zip(sizes, pads, dilations, strict=True)):
+        options = {"stride": stride, "dilation": (step, step), "groups": groups, "bias": i != 1}
+        lines.append(branch(f"c{i}", f"y{i}", size_, pad, **options))
+        if i:
+            lines.append(add(f"s{i}", total, f"y{i}", f"t{i}"))
+            total = f"t{i}"
+    if stride == (1, 1):
+        lines += [batch_norm("n", "x", "m"), add("last", "m", total, "z")]
+        total = "z"
+    text = [FOUR, *lines, relu("r", total, "end"), out("end")]
+    (node,) = work_of(fused(tmp_path, *text))
+    assert isinstance(node, Convolution)
+    assert sorted(node.steps) == list(range(1, len(lines) + 2))
+    graph = models.make_graph(
+        tmp_path, "\n".join(text), weights_of("\n".join(text)), backend="native", verify="always"
+    )
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((2, 4, 9, 8), dtype=np.float32)
+    (native,) = graph.run([x]).outputs
+    assert graph.verification.refused == ()
+    reference = models.make_graph(tmp_path, "\n".join(text), weights_of("\n".join(text)), backend="numpy")
+    (wanted,) = reference.run([x]).outputs
+    np.testing.assert_allclose(native, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (branch("d", "b", (3, 3), (1, 1)), add("s", "a", "b", "y"), out("y", "b")),
+        (branch("d", "b", (3, 3), (1, 1)), relu("r", "b", "e"), add("s", "a", "b", "y"), out("y", "e")),
+        (branch("d", "b", (3, 3), (1, 1)), relu("r", "b", "e"), add("s", "a", "e", "y"), out("y")),
+        (branch("d", "b", (3, 3), (1, 1)), "pnnx.Expression s 2 1 a b y expr=mul(@0,@1)", out("y")),
+        (
+            branch("d", "b", (3, 3), (1, 1)),
+            "pnnx.Expression s 2 1 a b y expr=add(@0,mul(@0,@1))",
+            out("y"),
+        ),
+        (branch("d", "b", (3, 3), (1, 1), groups=2), add("s", "a", "b", "y"), out("y")),
+        (branch("d", "b", (3, 3), (2, 2), dilation=(2, 2)), add("s", "a", "b", "y"), out("y")),
+        (branch("d", "b", (5, 1), (2, 0)), add("s", "a", "b", "y"), out("y")),
+    ],
+    ids=[
+        "leaves",
+        "read by others",
+        "activation",
+        "product",
+        "read twice",
+        "groups",
+        "dilation",
+        "not within",
+    ],
+)
+def test_parallel_convolutions_that_stay(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    kinds = kinds_of(fused(tmp_path, FOUR, branch("c", "a", (3, 3), (1, 1)), *lines))
+    assert kinds.count("Convolution") == 2
