@@ -94,7 +94,6 @@ class Connection(HttpToolsProtocol):
         self._await_head()
         transport.set_protocol(self._reader)
         self._policy.end.begin(self.make_last)
-        self._policy.shares.add()
         self._policy.limit.admit(cast("set[Connection]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -103,7 +102,6 @@ class Connection(HttpToolsProtocol):
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         self._policy.unsent.forget(self)
-        self._policy.shares.remove()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import signal
 import socket
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from types import FrameType
@@ -20,9 +21,7 @@ from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.errors import ListenError, shutting_down
 from service.lifecycle import Phase
-from service.processes.connection_shares import open_shares
-from service.processes.control import Control
-from service.processes.slot import START_FAILED, Slot
+from service.processes.slot import ABORT, READY, RETIRE, START_FAILED, Slot
 from service.server.connection import Connection
 from service.server.connection_end import ConnectionEnd
 from service.server.connection_policy import ConnectionPolicy, connection_policy
@@ -204,8 +203,8 @@ class WorkerServer(Server):
         config: uvicorn's own settings.
         services: as for `Server`.
         url: where it is reached, for the log.
-        policy: what its connections may hold.
-        channel: descriptor of the control channel to the supervisor; None: there is none.
+        end: ends connections when the server leaves.
+        channel: descriptor of the socket pair to the supervisor; None: there is none.
     """
 
     def __init__(
@@ -213,15 +212,12 @@ class WorkerServer(Server):
         config: uvicorn.Config,
         services: Services,
         url: str,
-        policy: ConnectionPolicy,
+        end: ConnectionEnd,
         channel: int | None = None,
     ) -> None:
-        super().__init__(config, services, url, policy.end)
-        self._control = None
-        if channel is not None:
-            self._control = Control(channel, self.retire, self._abort_drain, self._stop)
-        self._publishing: asyncio.Task[None] | None = None
-        self._shares = policy.shares
+        super().__init__(config, services, url, end)
+        self._channel = channel
+        self._tasks: list[asyncio.Task[None]] = []
         self._listeners: list[SharedListener] = []
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -231,36 +227,52 @@ class WorkerServer(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to the supervisor, and start."""
-        if self._control is not None:
-            await self._control.connect()
+        if self._channel is not None:
+            self._reader, self._writer = await asyncio.open_connection(
+                sock=socket.socket(fileno=self._channel)
+            )
+            self._tasks.append(asyncio.create_task(self._obey()))
         loop = asyncio.get_running_loop()
         self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._give_up_start))
         self._give_up_start()  # the signal may have come before that
         await super().startup([])
         self._listeners = [
-            SharedListener(opened, self._make_connection, self.config.ssl, self._shares)
-            for opened in sockets or []
+            SharedListener(opened, self._make_connection, self.config.ssl) for opened in sockets or []
         ]
         servers: list[Any] = [*self._listeners]
         self.servers = servers
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Publish no more, and end."""
-        if self._publishing is not None:
-            self._publishing.cancel()
+        for task in self._tasks:
+            task.cancel()
         await super().shutdown(sockets)
 
     def _report_ready(self) -> None:
         logging.getLogger().setLevel(self.services.settings.log_level.upper())
-        if self._control is not None:
-            self._publishing = asyncio.create_task(self._publish(self._control))
+        if self._channel is not None:
+            self._tasks.append(asyncio.create_task(self._publish()))
 
-    async def _publish(self, control: Control) -> None:
+    async def _obey(self) -> None:
+        """Do what the supervisor says; end like on SIGTERM once it has ended."""
+        with suppress(ConnectionError):
+            while message := await self._reader.read(1):
+                if message == RETIRE:
+                    self.retire()
+                elif message == ABORT:
+                    super().handle_exit(signal.SIGTERM, None)
+        _logger.error("the supervisor process has ended")
+        self.handle_exit(signal.SIGTERM, None)
+
+    async def _publish(self) -> None:
         """Publish the metrics of this process for the others every few seconds; the first time makes it ready."""
         metrics = self.services.telemetry.metrics
+        is_ready = False
         while True:
             await asyncio.to_thread(lambda: metrics.publish(self.services.snapshot()))
-            control.send_ready()
+            if not is_ready:
+                is_ready = True
+                self._writer.write(READY)
             await asyncio.sleep(_PUBLISH_SECONDS)
 
     def _has_beginning(self) -> bool:
@@ -275,12 +287,6 @@ class WorkerServer(Server):
         """Load no more once a signal has come: nothing else looks for signals before the application has started."""
         if not self.started and self.lifecycle.phase is Phase.DRAINING:
             self.services.stop_loading()
-
-    def _stop(self) -> None:
-        self.handle_exit(signal.SIGTERM, None)
-
-    def _abort_drain(self) -> None:
-        super().handle_exit(signal.SIGTERM, None)
 
 
 def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
@@ -306,14 +312,13 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
         _logger.info(line)
     services = services_of(app)
     services.opens_at_once = slot is None or slot.is_first
-    shares = None if slot is None else open_shares(slot.shares, slot.slots, slot.number)
-    policy = connection_policy(settings, shares)
+    policy = connection_policy(settings)
     config = _configure(app, settings, policy)
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
     if slot is None:
         server = Server(config, services, url, policy.end)
     else:
-        server = WorkerServer(config, services, url, policy, slot.channel)
+        server = WorkerServer(config, services, url, policy.end, slot.channel)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
     try:
         server.run(sockets)
