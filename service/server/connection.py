@@ -93,7 +93,8 @@ class Connection(HttpToolsProtocol):
         self.flow = self._read_flow = ReadFlow(self.transport)
         self._await_head()
         transport.set_protocol(self._reader)
-        self._policy.end.begin(self.make_last)
+        if self._policy.is_leaving:
+            self.make_last()
         self._policy.limit.admit(cast("set[Connection]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from service.config.settings import Settings
-from service.server.connection_end import ConnectionEnd
 from service.server.connection_limit import ConnectionLimit
 from service.server.throttle import Throttle
 from service.server.unsent_responses import UnsentResponses
@@ -23,21 +22,21 @@ RESERVED_DESCRIPTORS = 64
 """File descriptors that are left for all else."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConnectionPolicy:
     """What all connections of a server share.
 
     Attributes:
         limit: how many there may be.
         unsent: the responses that their clients do not read.
-        end: ends all of them when the server leaves.
         throttle: begins requests that were sent ahead of the responses, and those that are not urgent, a few at a time.
+        is_leaving: whether each is to end with its next response, so that clients connect to other servers.
     """
 
     limit: ConnectionLimit
     unsent: UnsentResponses
-    end: ConnectionEnd = field(default_factory=ConnectionEnd)
     throttle: Throttle = field(default_factory=Throttle)
+    is_leaving: bool = False
 
 
 def connection_policy(settings: Settings) -> ConnectionPolicy:

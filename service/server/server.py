@@ -5,8 +5,10 @@ The port is open before models are loaded. A signal fails readiness; accepted re
 
 import asyncio
 import logging
+import os
 import signal
 import socket
+import threading
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -23,9 +25,7 @@ from service.errors import ListenError, shutting_down
 from service.lifecycle import Phase
 from service.processes.slot import ABORT, READY, RETIRE, START_FAILED, Slot
 from service.server.connection import Connection
-from service.server.connection_end import ConnectionEnd
 from service.server.connection_policy import ConnectionPolicy, connection_policy
-from service.server.deadline import ExitDeadline
 from service.server.listener import BACKLOG, listen, url_of
 from service.server.shared_listener import SharedListener
 from service.server.tls import tls_options
@@ -57,23 +57,27 @@ class Server(uvicorn.Server):
         services: its lifecycle is set to leaving or draining by the first signal; its scheduler's calls are cancelled
             when the drain time, `Settings.drain_seconds`, is over.
         url: where it is reached, for the log.
-        end: ends connections when the server leaves.
+        policy: what its connections share; None for what the settings say.
     """
 
     def __init__(
-        self, config: uvicorn.Config, services: Services, url: str = "", end: ConnectionEnd | None = None
+        self,
+        config: uvicorn.Config,
+        services: Services,
+        url: str = "",
+        policy: ConnectionPolicy | None = None,
     ) -> None:
         super().__init__(config)
         self.services = services
         self.lifecycle = services.lifecycle
         self._url = url
-        self._end = end or ConnectionEnd()
+        self._policy = policy or connection_policy(services.settings)
         self._signals: list[int] = []
         self._leave_until: float | None = None
         self._is_replaced = False
         self._drain_until: float | None = None
         self._is_announced = False
-        self._exit_deadline = ExitDeadline(lambda: self.exit_code)
+        self._exit_timer: threading.Timer | None = None
 
     @property
     def exit_code(self) -> int:
@@ -109,9 +113,27 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, close connections, and stop the workers; the process ends soon after, whatever they do."""
-        self._exit_deadline.set(_RESPONSE_SECONDS + _EXIT_SECONDS)
+        self._exit_in(_RESPONSE_SECONDS + _EXIT_SECONDS)
         await super().shutdown(sockets)
-        self._exit_deadline.set(_EXIT_SECONDS)
+        self._exit_in(_EXIT_SECONDS)
+
+    def _exit_in(self, seconds: float) -> None:
+        """End the process in that many seconds, even if threads are in native code that nothing can interrupt.
+
+        The compiler is such code. Python waits for all threads before it ends a process, and a large model may take
+        longer to compile than whoever sent the signal waits.
+        """
+        if self._exit_timer is not None:
+            self._exit_timer.cancel()
+        self._exit_timer = threading.Timer(seconds, self._exit)
+        self._exit_timer.daemon = True
+        self._exit_timer.start()
+
+    def _exit(self) -> None:
+        _logger.debug("threads are still at work; the process ends without them")
+        for handler in logging.getLogger().handlers:
+            handler.flush()
+        os._exit(self.exit_code)
 
     def _announce(self) -> None:
         """Say once that the models are loaded."""
@@ -164,7 +186,7 @@ class Server(uvicorn.Server):
 
     def _end_connections(self) -> None:
         """Have every connection end with its next response."""
-        self._end.end_all()
+        self._policy.is_leaving = True
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
                 connection.make_last()
@@ -203,7 +225,7 @@ class WorkerServer(Server):
         config: uvicorn's own settings.
         services: as for `Server`.
         url: where it is reached, for the log.
-        end: ends connections when the server leaves.
+        policy: what its connections share.
         channel: descriptor of the socket pair to the supervisor; None: there is none.
     """
 
@@ -212,10 +234,10 @@ class WorkerServer(Server):
         config: uvicorn.Config,
         services: Services,
         url: str,
-        end: ConnectionEnd,
+        policy: ConnectionPolicy,
         channel: int | None = None,
     ) -> None:
-        super().__init__(config, services, url, end)
+        super().__init__(config, services, url, policy)
         self._channel = channel
         self._tasks: list[asyncio.Task[None]] = []
         self._listeners: list[SharedListener] = []
@@ -316,9 +338,9 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
     config = _configure(app, settings, policy)
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
     if slot is None:
-        server = Server(config, services, url, policy.end)
+        server = Server(config, services, url, policy)
     else:
-        server = WorkerServer(config, services, url, policy.end, slot.channel)
+        server = WorkerServer(config, services, url, policy, slot.channel)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
     try:
         server.run(sockets)

@@ -10,7 +10,7 @@ import uvicorn
 from service.app import create_app
 from service.config.settings import Settings
 from service.repository.load_progress import LoadStoppedError
-from service.server.connection_end import ConnectionEnd
+from service.server.connection_policy import connection_policy
 from service.server.server import WorkerServer
 from service.services import services_of
 
@@ -27,7 +27,7 @@ async def test_signal_before_the_start_gives_up_the_loading(
     settings = Settings(models=tmp_path)
     app = create_app(settings)
     services = services_of(app)
-    server = WorkerServer(uvicorn.Config(app, log_config=None), services, "", ConnectionEnd())
+    server = WorkerServer(uvicorn.Config(app, log_config=None), services, "", connection_policy(settings))
     server.handle_exit(signal.SIGTERM, None)
     services.progress.check("reading m")
     await server.startup([])
