@@ -1,1 +1,1 @@
-"""Several processes that serve one port: a supervisor that starts and replaces them, and the counters they share."""
+"""Several processes that serve one port: a supervisor that starts and replaces them."""

@@ -1,4 +1,4 @@
-"""What a process of several inherits from the one that started it."""
+"""What a process of several inherits from the supervisor that started it, and what the two say to each other."""
 
 import json
 import os
@@ -7,12 +7,16 @@ from collections.abc import MutableMapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-_VARIABLE = "_KUIPER_SLOT"
-"""Environment variable that hands the description over; no setting, and gone once it is read."""
-
-
+READY = b"r"
+"""From the process: it serves. Messages are bytes on a socket pair; its end is the end of the supervisor."""
+RETIRE = b"t"
+"""From the supervisor: another process has taken its place."""
+ABORT = b"a"
+"""From the supervisor: abort the drain."""
 START_FAILED = 3
 """Exit code of a server that could not start; the one that uvicorn itself uses."""
+_VARIABLE = "_KUIPER_SLOT"
+"""Environment variable that hands the slot over; no setting, and gone once it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +27,8 @@ class Slot:
         number: distinguishes the process from all others alive; the label `process` of its metrics.
         processes: how many processes there are.
         sockets: descriptors of the listening sockets, which all processes share.
-        channel: descriptor of the control channel to the supervisor.
+        channel: descriptor of the socket pair to the supervisor.
         metrics: folder in which `prometheus_client` keeps the counters of all slots.
-        shares: descriptor of the file in which each process notes how many connections it has.
         is_first: whether no other process serves yet, so that the port is served while models are loaded.
         is_shown: whether what it does at its start is logged; otherwise only what goes wrong is.
         grpc_port: port that all processes listen on for gRPC; None without.
@@ -33,23 +36,12 @@ class Slot:
 
     number: int
     processes: int
-    sockets: tuple[int, ...]
+    sockets: list[int]
     channel: int
     metrics: str
-    shares: int
     is_first: bool
     is_shown: bool
     grpc_port: int | None
-
-    @property
-    def slots(self) -> int:
-        """How many slots there are: one more than processes, for the one that takes the place of another."""
-        return self.processes + 1
-
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        """All descriptors that the process inherits."""
-        return (*self.sockets, self.channel, self.shares)
 
     def open_sockets(self) -> list[socket.socket]:
         """Return the listening sockets."""
@@ -67,8 +59,5 @@ def take_slot(environment: MutableMapping[str, str] = os.environ) -> Slot | None
         environment: the environment variables.
     """
     text = environment.pop(_VARIABLE, None)
-    if text is None:
-        return None
-    values: dict[str, Any] = json.loads(text)
-    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return Slot(**(values | lists))
+    values: dict[str, Any] | None = None if text is None else json.loads(text)
+    return None if values is None else Slot(**values)

@@ -12,15 +12,12 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 from time import monotonic
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from service.processes.connection_shares import make_shares_memory, withdraw
-from service.processes.control import ABORT, READY, RETIRE
-from service.processes.slot import START_FAILED, Slot
+from service.processes.slot import ABORT, READY, RETIRE, START_FAILED, Slot
 
 MAX_FAILED_STARTS = 5
 """Consecutive failed starts while no process serves, before the server ends."""
@@ -33,47 +30,35 @@ _logger = logging.getLogger(__name__)
 
 
 class _Process:
-    """A worker process.
-
-    Args:
-        number: its slot.
-        process: the process.
-        channel: the supervisor's end of its control channel.
-    """
+    """A worker process in a slot, and the supervisor's end of the socket pair."""
 
     def __init__(
         self,
         number: int,
         process: asyncio.subprocess.Process,
-        channel: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         self.number = number
         self.process = process
-        self._receiving, self._sending = channel
-        self._is_ready = False
-        self._start = asyncio.create_task(self._until_started())
+        self.writer = writer
+        self._ready = asyncio.create_task(self._read_ready(reader))
 
-    async def _until_started(self) -> None:
-        """Return once it serves or has ended."""
+    async def _read_ready(self, reader: asyncio.StreamReader) -> bool:
         with suppress(ConnectionError):
-            self._is_ready = await self._receiving.read(1) == READY
-        if not self._is_ready:
-            await self.process.wait()
+            if await reader.read(1) == READY:
+                return True
+        await self.process.wait()
+        return False
 
     async def until_ready(self) -> bool:
         """Return whether it serves, once it does or has ended."""
-        await asyncio.shield(self._start)
-        return self.serves
-
-    async def until_ended(self) -> None:
-        """Return once it has ended, and close its channel."""
-        await self.process.wait()
-        self._sending.close()
+        return await asyncio.shield(self._ready) and self.process.returncode is None
 
     @property
     def serves(self) -> bool:
         """Whether it is ready and has not ended."""
-        return self._is_ready and self.process.returncode is None
+        return self._ready.done() and self._ready.result() and self.process.returncode is None
 
     @property
     def ending(self) -> str:
@@ -81,32 +66,16 @@ class _Process:
         code = self.process.returncode
         if code is None or code >= 0:
             return f"exit code {code}"
-        try:
-            return signal.Signals(-code).name
-        except ValueError:
-            return f"signal {-code}"
+        return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
 
     def send(self, message: bytes) -> None:
         """Send a message; a process that has ended gets none."""
         if self.process.returncode is None:
-            self._sending.write(message)
+            self.writer.write(message)
 
     def terminate(self) -> None:
         with suppress(ProcessLookupError):
             self.process.terminate()
-
-
-@dataclass(eq=False, slots=True)
-class _Worker:
-    """One of the processes that are to serve, whichever process that is at the moment.
-
-    Attributes:
-        process: its process.
-        replacing: held while its process is started again or replaced.
-    """
-
-    process: _Process
-    replacing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Supervisor:
@@ -137,13 +106,14 @@ class Supervisor:
         self._grpc_port = grpc_port
         self._metrics = metrics
         self._free = set(range(count + 1))
-        self._shares = make_shares_memory(len(self._free))
-        self._processes: set[_Process] = set()
-        self._workers: list[_Worker] = []
-        self._tasks: list[asyncio.Task[None]] = []
-        self._signals: list[signal.Signals] = []
+        self._alive: set[_Process] = set()
+        self._serving: list[_Process] = []
+        self._replacing = [
+            asyncio.Lock() for _ in range(count)
+        ]  # held while a process is restarted or replaced
         self._stopping = asyncio.Event()
         self._rolling = asyncio.Event()
+        self._is_signaled = False
         self._failed_starts = 0
         self._exit_code = 0
         self._has_terminal = sys.stderr.isatty()
@@ -154,42 +124,40 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
         loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        tasks: list[asyncio.Task[None]] = []
         try:
-            await self._serve()
+            if await self._start_all():
+                tasks = [asyncio.create_task(self._keep(place)) for place in range(self._count)]
+                tasks.append(asyncio.create_task(self._roll()))
+                await self._stopping.wait()
         except OSError as error:
             _logger.error("no process can be started: %s", error)  # noqa: TRY400  # it says all there is to say
             self._exit_code = START_FAILED
         finally:
+            for task in tasks:
+                task.cancel()
             await self._end_all()
         return self._exit_code
 
-    async def _serve(self) -> None:
-        first = await self._start(is_first=True, is_shown=True)
-        if not await first.until_ready():
-            return self._fail_start(first)
-        others = [await self._start() for _ in range(self._count - 1)]
-        for other in others:
-            if not await other.until_ready():
-                return self._fail_start(other)
-        if self._stopping.is_set():
-            return None
-        _logger.info("ready: running on %s in %d processes (Ctrl-C stops them)", self._url, self._count)
-        self._workers = [_Worker(process) for process in (first, *others)]
-        self._tasks = [asyncio.create_task(self._keep(worker)) for worker in self._workers]
-        self._tasks.append(asyncio.create_task(self._roll()))
-        await self._stopping.wait()
-        for task in self._tasks:
-            task.cancel()
-        return None
+    async def _start_all(self) -> bool:
+        """Start all processes; returns whether they serve."""
+        self._serving = [await self._start(is_first=True, is_shown=True)]
+        if await self._serving[0].until_ready():
+            self._serving += [await self._start() for _ in range(1, self._count)]
+        for process in self._serving:
+            if not await process.until_ready():
+                self._fail_start(process)
+                return False
+        if not self._stopping.is_set():
+            _logger.info("ready: running on %s in %d processes (Ctrl-C stops them)", self._url, self._count)
+        return True
 
     def _fail_start(self, process: _Process) -> None:
         """Set the exit code after a failed first start."""
         if self._stopping.is_set():
             return
-        code = process.process.returncode
-        if code is not None and code > 0:  # it has said why
-            self._exit_code = code
-        else:
+        self._exit_code = process.process.returncode or START_FAILED
+        if self._exit_code < 0 or process.process.returncode == 0:  # else it has said why
             self._exit_code = START_FAILED
             _logger.error("process %d ended at its start: %s", process.number, process.ending)
 
@@ -203,19 +171,19 @@ class Supervisor:
         """
         ours, theirs = socket.socketpair()
         number = min(self._free)
+        self._free.remove(number)  # before another start can look
+        sockets = [opened.fileno() for opened in self._sockets]
         slot = Slot(
             number=number,
             processes=self._count,
-            sockets=tuple(opened.fileno() for opened in self._sockets),
+            sockets=sockets,
             channel=theirs.fileno(),
             metrics=self._metrics,
-            shares=self._shares,
             is_first=is_first,
             is_shown=is_shown,
             grpc_port=self._grpc_port,
         )
-        self._free.remove(number)  # before another start can look
-        channel = await asyncio.open_connection(sock=ours)
+        reader, writer = await asyncio.open_connection(sock=ours)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # inherited from its first moment on
         try:
             with theirs:
@@ -223,40 +191,39 @@ class Supervisor:
                     sys.executable,
                     *sys.orig_argv[1:],
                     stdin=asyncio.subprocess.DEVNULL,
-                    pass_fds=slot.descriptors,
+                    pass_fds=(*sockets, slot.channel),
                     env=os.environ | slot.variables(),
                     process_group=0,
                 )
         except OSError:
-            channel[1].close()
+            writer.close()
             self._free.add(number)
             raise
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
-        process = _Process(number, started, channel)
-        self._processes.add(process)
+        process = _Process(number, started, reader, writer)
+        self._alive.add(process)
         if self._stopping.is_set():
             process.terminate()
         return process
 
     async def _until_ended(self, process: _Process) -> None:
         """Return once a process has ended; its slot is free then."""
-        await process.until_ended()
-        if process not in self._processes:  # its slot may be taken again
-            return
-        self._processes.remove(process)
-        self._free.add(process.number)
-        withdraw(self._shares, process.number)
-        mark_process_dead(process.number, self._metrics)  # type: ignore[no-untyped-call]  # its counters stay
+        await process.process.wait()
+        if process in self._alive:  # else its slot may be taken again
+            process.writer.close()
+            self._alive.remove(process)
+            self._free.add(process.number)
+            mark_process_dead(process.number, self._metrics)  # type: ignore[no-untyped-call]  # its counters stay
 
-    async def _keep(self, worker: _Worker) -> None:
-        """Restart the process of a worker whenever it ends."""
+    async def _keep(self, place: int) -> None:
+        """Restart the process of a place whenever it ends."""
         seconds, began = 0.0, monotonic()
         while True:
-            process = worker.process
+            process = self._serving[place]
             await self._until_ended(process)
-            async with worker.replacing:
-                if worker.process is not process:
+            async with self._replacing[place]:
+                if self._serving[place] is not process:
                     seconds, began = 0.0, monotonic()
                     continue
                 seconds = 0.0 if monotonic() - began >= SOUND_SECONDS else seconds
@@ -267,22 +234,19 @@ class Supervisor:
                 await asyncio.sleep(seconds)
                 seconds, began = min(max(2 * seconds, FIRST_SECONDS), MAX_SECONDS), monotonic()
                 try:
-                    worker.process = await self._start()
+                    self._serving[place] = process = await self._start()
                 except OSError as error:  # no memory or no process is left
                     _logger.error("no process can be started: %s", error)  # noqa: TRY400
                     continue
-            if await worker.process.until_ready():
+            if await process.until_ready():
                 self._failed_starts = 0
-                _logger.info("process %d serves", worker.process.number)
-            else:
-                self._note_failed_start()
-
-    def _note_failed_start(self) -> None:
-        self._failed_starts += 1
-        if self._failed_starts >= MAX_FAILED_STARTS and not any(one.serves for one in self._processes):
-            _logger.error("no process serves, and none can be started: the server ends")
-            self._exit_code = START_FAILED
-            self._stopping.set()
+                _logger.info("process %d serves", process.number)
+                continue
+            self._failed_starts += 1
+            if self._failed_starts >= MAX_FAILED_STARTS and not any(one.serves for one in self._alive):
+                _logger.error("no process serves, and none can be started: the server ends")
+                self._exit_code = START_FAILED
+                self._stopping.set()
 
     def _hang_up(self) -> None:
         """Replace the processes; or stop, where the signal came because the terminal was closed."""
@@ -298,50 +262,49 @@ class Supervisor:
             await self._rolling.wait()
             self._rolling.clear()
             _logger.info("restarting: processes are replaced one by one")
-            for place, worker in enumerate(self._workers):
-                if not await self._replace(worker, is_shown=place == 0):
+            for place in range(self._count):
+                if not await self._replace(place):
                     break
             else:
-                _logger.info("restarted: %d processes were replaced", len(self._workers))
+                _logger.info("restarted: %d processes were replaced", self._count)
 
-    async def _replace(self, worker: _Worker, *, is_shown: bool) -> bool:
+    async def _replace(self, place: int) -> bool:
         """Start a new process and retire the old one; returns whether the new one serves."""
-        await worker.process.until_ready()
-        async with worker.replacing:
+        await self._serving[place].until_ready()
+        async with self._replacing[place]:
             try:
-                new = await self._start(is_shown=is_shown)
+                new = await self._start(is_shown=place == 0)
             except OSError as error:
                 _logger.error("restart aborted: no process can be started: %s", error)  # noqa: TRY400
                 return False
-            old = worker.process
+            old = self._serving[place]
             if not await new.until_ready():
                 await self._until_ended(new)
                 message = "restart aborted: the new process ended: %s; process %d and later ones keep serving"
                 _logger.error(message, new.ending, old.number)
                 return False
-            worker.process = new
+            self._serving[place] = new
         old.send(RETIRE)
         await self._until_ended(old)
         return True
 
     def _stop(self, number: signal.Signals) -> None:
         """Have all processes drain; a second signal aborts the drain."""
-        is_first = not self._signals
-        if is_first and not self._exit_code:
+        if not self._is_signaled and not self._exit_code:
             _logger.info("stopping on %s: all processes end", number.name)
-        self._signals.append(number)
-        self._stopping.set()
-        for process in self._processes:
-            if is_first:
-                process.terminate()
-            else:
+        for process in self._alive:
+            if self._is_signaled:
                 process.send(ABORT)
+            else:
+                process.terminate()
+        self._is_signaled = True
+        self._stopping.set()
 
     async def _end_all(self) -> None:
         """End all processes that are left, and wait for them; the exit code is the highest of theirs."""
-        if not self._signals:
+        if not self._is_signaled:
             self._stop(signal.SIGTERM)
-        processes = list(self._processes)
+        processes = list(self._alive)
         for process in processes:
             await self._until_ended(process)
         codes = {process.process.returncode or 0 for process in processes}
@@ -369,13 +332,11 @@ def run_processes(
         return START_FAILED
     _logger.info("listening on %s, starting %d processes", url, count)
     grpc_port = grpc_sockets[0].getsockname()[1] if grpc_sockets else None
-
     try:
         folder = TemporaryDirectory(prefix="kuiper-metrics-", ignore_cleanup_errors=True)
-        supervisor = Supervisor(count, url, sockets, folder.name, grpc_port)
     except OSError as error:
         message = "several processes need a folder for their metrics (TMPDIR): %s"
         _logger.error(message, error)  # noqa: TRY400  # it says all there is to say
         return START_FAILED
     with folder:
-        return asyncio.run(supervisor.run())
+        return asyncio.run(Supervisor(count, url, sockets, folder.name, grpc_port).run())

@@ -11,11 +11,6 @@ from service.config.setting_file import SettingsError
 from service.ray.autoscaling import LoadPolicy
 from service.ray.replica import Replica
 
-NAME = "Kuiper"
-"""The name of the deployment, by which a YAML file may override what `build` says of it."""
-_UNLIMITED = 1_000_000
-"""Requests that Ray passes on to a replica at once: the replica's own queues alone refuse requests."""
-
 
 def make_application(settings: Mapping[str, Any], options: Mapping[str, Any]) -> Application:
     """Return the application that `serve.run` runs.
@@ -28,13 +23,13 @@ def make_application(settings: Mapping[str, Any], options: Mapping[str, Any]) ->
         SettingsError: an option is unknown or invalid.
     """
     try:
-        deployed = serve.deployment(**deployment(**options))(serve.ingress()(Replica))
+        deployed = _deployment(**options)(serve.ingress()(Replica))
     except (TypeError, ValueError) as error:
         raise SettingsError(f"deployment: {error}") from error
     return deployed.bind(dict(settings))
 
 
-def deployment(
+def _deployment(
     *,
     num_cpus: float = 1.0,
     memory: int | None = None,
@@ -45,32 +40,27 @@ def deployment(
     graceful_shutdown_timeout_s: float = 45.0,
     health_check_period_s: float = 5.0,
     health_check_timeout_s: float = 10.0,
-) -> dict[str, Any]:
-    """Return the options of `serve.deployment`; the parameters are those of `build`.
-
-    Raises:
-        TypeError, ValueError: an option is unknown or invalid; Ray checks most of them.
-    """
+) -> Any:
     if not num_cpus > 0:  # Ray would assign none, and the replica take all of the node
         raise ValueError(f"num_cpus is above 0, got {num_cpus!r}")
-    return {
-        "name": NAME,
-        "num_replicas": 1 if num_replicas is None and autoscaling is None else num_replicas,
-        "autoscaling_config": None if autoscaling is None else autoscaling_config(**autoscaling),
-        "ray_actor_options": {"num_cpus": num_cpus} | ({} if memory is None else {"memory": memory}),
-        "max_replicas_per_node": max_replicas_per_node,
-        "max_surge_percent": max_surge_percent,
-        "max_ongoing_requests": _UNLIMITED,
-        "max_queued_requests": -1,
-        "graceful_shutdown_timeout_s": graceful_shutdown_timeout_s,
-        "graceful_shutdown_wait_loop_s": 0.5,
-        "health_check_period_s": health_check_period_s,
-        "health_check_timeout_s": health_check_timeout_s,
-        "logging_config": {"enable_access_log": False},  # the server has its own
-    }
+    return serve.deployment(
+        name="Kuiper",
+        num_replicas=1 if num_replicas is None and autoscaling is None else num_replicas,
+        autoscaling_config=None if autoscaling is None else _autoscaling(**autoscaling),
+        ray_actor_options={"num_cpus": num_cpus} | ({} if memory is None else {"memory": memory}),
+        max_replicas_per_node=max_replicas_per_node,
+        max_surge_percent=max_surge_percent,
+        max_ongoing_requests=1_000_000,  # the replica's own queues alone refuse requests
+        max_queued_requests=-1,
+        graceful_shutdown_timeout_s=graceful_shutdown_timeout_s,
+        graceful_shutdown_wait_loop_s=0.5,
+        health_check_period_s=health_check_period_s,
+        health_check_timeout_s=health_check_timeout_s,
+        logging_config={"enable_access_log": False},  # the server has its own
+    )
 
 
-def autoscaling_config(
+def _autoscaling(
     *,
     max_replicas: int,
     min_replicas: int = 1,
@@ -79,11 +69,6 @@ def autoscaling_config(
     downscale_delay_s: float = 60.0,
     look_back_period_s: float = 15.0,
 ) -> AutoscalingConfig:
-    """Return what Ray scales the number of replicas by; the parameters are those of `build`.
-
-    Raises:
-        TypeError, ValueError: an option is unknown or invalid; Ray checks most of them.
-    """
     if min_replicas < 1:  # without a replica nothing would report that requests wait
         raise ValueError(f"autoscaling.min_replicas is at least 1, got {min_replicas!r}")
     if not target_load > 0:

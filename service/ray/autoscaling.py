@@ -1,14 +1,6 @@
-"""How many replicas a load takes: what Ray's controller asks, by the numbers that the replicas report."""
+"""The number of replicas that a load needs: asked by Ray's controller, from the numbers that the replicas report."""
 
-from collections.abc import Mapping
 from typing import Any
-
-BUSY = "busy"
-"""Workers that have work."""
-WAITING = "waiting"
-"""Requests that wait for a worker."""
-WORKERS = "workers"
-"""Workers of a replica."""
 
 
 class LoadPolicy:
@@ -25,12 +17,12 @@ class LoadPolicy:
         """Return how many replicas there should be, and nothing to remember.
 
         Args:
-            context: Ray's `AutoscalingContext`; its metrics are means over `look_back_period_s`, by replica.
+            context: Ray's `AutoscalingContext`; its metrics are means over `look_back_period_s`, by replica: those of
+                `Replica.record_autoscaling_stats`.
         """
-        metrics: Mapping[str, Mapping[Any, float]] = context.aggregated_metrics or {}
-        workers = metrics.get(WORKERS, {})
+        metrics = context.aggregated_metrics or {}
+        workers = metrics.get("workers", {})
         if not workers:
             return context.target_num_replicas, {}  # no replica has reported yet
-        load = sum(metrics.get(BUSY, {}).values()) + sum(metrics.get(WAITING, {}).values())
         each = sum(workers.values()) / len(workers)
-        return load / (each * self._target), {}
+        return sum(metrics.get("load", {}).values()) / (each * self._target), {}

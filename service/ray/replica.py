@@ -7,22 +7,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.config import HTTP_PROTOCOLS
 
 from service.app import create_app
 from service.config.fitting import describe_fit, fit_to_memory
 from service.config.machine import Machine, this_machine
-from service.config.settings import Settings, load_settings
+from service.config.settings import load_settings
+from service.context import REQUEST_ID_HEADER
 from service.http.route_threads import limit_route_threads
 from service.memory_trimmer import use_one_heap
-from service.ray.autoscaling import BUSY, WAITING, WORKERS
-from service.ray.ingress import behind_ingress
 from service.server.connection import Connection
 from service.server.connection_policy import connection_policy
 from service.services import services_of
 from service.telemetry.logging import configure_logging
 
+_ID = REQUEST_ID_HEADER.lower().encode()
+_OWN_PATHS = ("/v2/", "/models/")
+"""Where the API itself names models: clients of the Open Inference Protocol ask one address for every model."""
 _logger = logging.getLogger(__name__)
 
 
@@ -39,7 +41,11 @@ class Replica:
     def __init__(self, values: Mapping[str, Any]) -> None:
         use_one_heap()
         machine = _assigned_machine()
-        self._settings = fit_to_memory(_fit_to_cpus(load_settings(values), machine.cpus), machine.memory)
+        settings = load_settings(values)
+        workers = settings.workers or machine.cpus
+        threads = settings.threads or max(1, machine.cpus // workers)
+        fitting = settings.model_copy(update={"workers": workers, "threads": threads})
+        self._settings = fit_to_memory(fitting, machine.memory)
         configure_logging(self._settings.log_level, self._settings.log_format)
         for line in describe_fit(self._settings, machine):
             _logger.info(line)
@@ -48,7 +54,12 @@ class Replica:
                 "requests take some ten milliseconds in Ray's Python proxy: "
                 "start Ray's nodes with the variables that `python -m service.ray` prints"
             )
-        _use_own_connection(self._settings)
+        # uvicorn, which Ray starts here later, is to speak HTTP with the server's own connection, which sends the head
+        # of a response with its body: where a replica is killed between the two, the proxy can replay nothing
+        connect = partial(Connection, policy=connection_policy(self._settings))
+        HTTP_PROTOCOLS["auto"] = connect  # type: ignore[assignment]  # uvicorn imports a name, and takes what is none
+        # the proxy passes on what clients say of their addresses, and adds nothing to it
+        os.environ.setdefault("FORWARDED_ALLOW_IPS", "")
         self.application = create_app(self._settings)
         self._services = services_of(self.application)
 
@@ -57,13 +68,10 @@ class Replica:
         return behind_ingress(self.application)
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
-        """Return what `LoadPolicy` reads."""
+        """Return what `LoadPolicy` reads: requests that run or wait, and workers."""
         scheduler = self._services.scheduler
-        return {
-            BUSY: float(scheduler.busy_workers()),
-            WAITING: float(scheduler.waiting()),
-            WORKERS: float(self._settings.worker_count),
-        }
+        load = scheduler.busy_workers() + scheduler.waiting()
+        return {"load": float(load), "workers": float(self._settings.worker_count)}
 
     async def check_health(self) -> None:
         """Check that requests are answered, as `/readyz` does.
@@ -75,12 +83,32 @@ class Replica:
         self._services.check_ready()
 
 
-def _fit_to_cpus(settings: Settings, cpus: int) -> Settings:
-    """Return settings whose workers and threads, where they are left open, fit the CPUs of a replica."""
-    workers = settings.workers or cpus
-    return settings.model_copy(
-        update={"workers": workers, "threads": settings.threads or max(1, cpus // workers)}
-    )
+def behind_ingress(app: ASGIApp) -> ASGIApp:
+    """Return an application for what Ray's ingress passes on: below a route prefix, with the id of a request set once.
+
+    Below the route prefix `/digits`, `/digits/readyz` becomes `/readyz`; paths with a prefix of the API's own,
+    `/v2/models/digits`, stay as they are. Ray adds the id that a request came with to the response; the server's own
+    field of the same value is removed.
+    """
+
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        prefix = scope.get("root_path")
+        if prefix:
+            scope = {**scope, "root_path": ""}
+            if not f"{prefix}/".startswith(_OWN_PATHS):
+                scope["path"] = scope["path"].removeprefix(prefix) or "/"
+                scope["raw_path"] = (scope.get("raw_path") or b"").removeprefix(prefix.encode()) or b"/"
+        given = [field for field in scope.get("headers", ()) if field[0] == _ID][:1]
+
+        async def send_without_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                fields = [(name.lower(), value) for name, value in message.get("headers", ())]
+                message = {**message, "headers": [field for field in fields if field not in given]}
+            await send(message)
+
+        await app(scope, receive, send_without_id)
+
+    return respond
 
 
 def _assigned_machine() -> Machine:
@@ -94,16 +122,3 @@ def _assigned_machine() -> Machine:
     if memory is None:
         return machine
     return replace(machine, memory=int(memory), memory_from="the memory that Ray assigned to the replica")
-
-
-def _use_own_connection(settings: Settings) -> None:
-    """Have uvicorn, which Ray starts in this process later, speak HTTP with the server's own connection.
-
-    The connection sends the head of a response together with its body. uvicorn's sends them one after the other, and
-    where a replica is killed between the two, the proxy has begun to pass the response on and cannot
-    replay the request.
-    """
-    connect = partial(Connection, policy=connection_policy(settings))
-    HTTP_PROTOCOLS["auto"] = connect  # type: ignore[assignment]  # uvicorn imports a name, and takes what is none
-    # the proxy passes on what clients say of their addresses, and adds nothing to it
-    os.environ.setdefault("FORWARDED_ALLOW_IPS", "")

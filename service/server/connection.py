@@ -21,7 +21,6 @@ from service.http.paths import is_urgent
 from service.log_context import FIELDS
 from service.server.connection_limit import Activity, Use
 from service.server.connection_policy import ConnectionPolicy
-from service.server.eager_task import start_task
 from service.server.message_head import authority_of, check_head
 from service.server.read_flow import ReadFlow
 from service.server.reader import PacketReader
@@ -93,8 +92,8 @@ class Connection(HttpToolsProtocol):
         self.flow = self._read_flow = ReadFlow(self.transport)
         self._await_head()
         transport.set_protocol(self._reader)
-        self._policy.end.begin(self.make_last)
-        self._policy.shares.add()
+        if self._policy.is_leaving:
+            self.make_last()
         self._policy.limit.admit(cast("set[Connection]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -103,7 +102,6 @@ class Connection(HttpToolsProtocol):
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         self._policy.unsent.forget(self)
-        self._policy.shares.remove()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -302,8 +300,7 @@ class Connection(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Start a request, at the end of the packet that its head arrived in: most bodies are complete by then.
 
-        Its call is in the queue before the next packet is read, so that workers are not idle while the event loop reads
-        from all the connections that have sent something. Earlier releases of uvicorn do not call this.
+        Earlier releases of uvicorn do not call this.
         """
         if self._is_parsing and is_urgent(cycle.scope["method"], cycle.scope["path"]):
             self._begun = cycle, app
@@ -323,7 +320,7 @@ class Connection(HttpToolsProtocol):
             mark_arrived(cycle.scope)  # type: ignore[arg-type]  # a dict as well
         else:
             self._begun_at = self.loop.time()
-        task = start_task(self.loop, cycle.run_asgi(app))
+        task = self.loop.create_task(cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
 

@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from service.config.settings import Settings
-from service.processes.connection_shares import ConnectionShares
-from service.server.connection_end import ConnectionEnd
 from service.server.connection_limit import ConnectionLimit
 from service.server.throttle import Throttle
 from service.server.unsent_responses import UnsentResponses
@@ -24,35 +22,28 @@ RESERVED_DESCRIPTORS = 64
 """File descriptors that are left for all else."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConnectionPolicy:
     """What all connections of a server share.
 
     Attributes:
         limit: how many there may be.
         unsent: the responses that their clients do not read.
-        end: ends all of them when the server leaves.
-        shares: how many this process has of those of several processes.
         throttle: begins requests that were sent ahead of the responses, and those that are not urgent, a few at a time.
+        is_leaving: whether each is to end with its next response, so that clients connect to other servers.
     """
 
     limit: ConnectionLimit
     unsent: UnsentResponses
-    end: ConnectionEnd = field(default_factory=ConnectionEnd)
-    shares: ConnectionShares = field(default_factory=ConnectionShares)
     throttle: Throttle = field(default_factory=Throttle)
+    is_leaving: bool = False
 
 
-def connection_policy(settings: Settings, shares: ConnectionShares | None = None) -> ConnectionPolicy:
-    """Return what a server's settings say of its connections.
-
-    Args:
-        settings: the settings.
-        shares: of several processes.
-    """
+def connection_policy(settings: Settings) -> ConnectionPolicy:
+    """Return what a server's settings say of its connections."""
     limit = ConnectionLimit(max_connections())
     unsent = UnsentResponses(settings.unsent_bytes, SEND_TIMEOUT)
-    return ConnectionPolicy(limit, unsent, shares=shares or ConnectionShares())
+    return ConnectionPolicy(limit, unsent)
 
 
 def max_connections() -> int:

@@ -5,8 +5,11 @@ The port is open before models are loaded. A signal fails readiness; accepted re
 
 import asyncio
 import logging
+import os
 import signal
 import socket
+import threading
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from types import FrameType
@@ -20,13 +23,9 @@ from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.errors import ListenError, shutting_down
 from service.lifecycle import Phase
-from service.processes.connection_shares import open_shares
-from service.processes.control import Control
-from service.processes.slot import START_FAILED, Slot
+from service.processes.slot import ABORT, READY, RETIRE, START_FAILED, Slot
 from service.server.connection import Connection
-from service.server.connection_end import ConnectionEnd
 from service.server.connection_policy import ConnectionPolicy, connection_policy
-from service.server.deadline import ExitDeadline
 from service.server.listener import BACKLOG, listen, url_of
 from service.server.shared_listener import SharedListener
 from service.server.tls import tls_options
@@ -58,23 +57,27 @@ class Server(uvicorn.Server):
         services: its lifecycle is set to leaving or draining by the first signal; its scheduler's calls are cancelled
             when the drain time, `Settings.drain_seconds`, is over.
         url: where it is reached, for the log.
-        end: ends connections when the server leaves.
+        policy: what its connections share; None for what the settings say.
     """
 
     def __init__(
-        self, config: uvicorn.Config, services: Services, url: str = "", end: ConnectionEnd | None = None
+        self,
+        config: uvicorn.Config,
+        services: Services,
+        url: str = "",
+        policy: ConnectionPolicy | None = None,
     ) -> None:
         super().__init__(config)
         self.services = services
         self.lifecycle = services.lifecycle
         self._url = url
-        self._end = end or ConnectionEnd()
+        self._policy = policy or connection_policy(services.settings)
         self._signals: list[int] = []
         self._leave_until: float | None = None
         self._is_replaced = False
         self._drain_until: float | None = None
         self._is_announced = False
-        self._exit_deadline = ExitDeadline(lambda: self.exit_code)
+        self._exit_timer: threading.Timer | None = None
 
     @property
     def exit_code(self) -> int:
@@ -110,9 +113,27 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, close connections, and stop the workers; the process ends soon after, whatever they do."""
-        self._exit_deadline.set(_RESPONSE_SECONDS + _EXIT_SECONDS)
+        self._exit_in(_RESPONSE_SECONDS + _EXIT_SECONDS)
         await super().shutdown(sockets)
-        self._exit_deadline.set(_EXIT_SECONDS)
+        self._exit_in(_EXIT_SECONDS)
+
+    def _exit_in(self, seconds: float) -> None:
+        """End the process in that many seconds, even if threads are in native code that nothing can interrupt.
+
+        The compiler is such code. Python waits for all threads before it ends a process, and a large model may take
+        longer to compile than whoever sent the signal waits.
+        """
+        if self._exit_timer is not None:
+            self._exit_timer.cancel()
+        self._exit_timer = threading.Timer(seconds, self._exit)
+        self._exit_timer.daemon = True
+        self._exit_timer.start()
+
+    def _exit(self) -> None:
+        _logger.debug("threads are still at work; the process ends without them")
+        for handler in logging.getLogger().handlers:
+            handler.flush()
+        os._exit(self.exit_code)
 
     def _announce(self) -> None:
         """Say once that the models are loaded."""
@@ -165,7 +186,7 @@ class Server(uvicorn.Server):
 
     def _end_connections(self) -> None:
         """Have every connection end with its next response."""
-        self._end.end_all()
+        self._policy.is_leaving = True
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
                 connection.make_last()
@@ -204,8 +225,8 @@ class WorkerServer(Server):
         config: uvicorn's own settings.
         services: as for `Server`.
         url: where it is reached, for the log.
-        policy: what its connections may hold.
-        channel: descriptor of the control channel to the supervisor; None: there is none.
+        policy: what its connections share.
+        channel: descriptor of the socket pair to the supervisor; None: there is none.
     """
 
     def __init__(
@@ -216,12 +237,9 @@ class WorkerServer(Server):
         policy: ConnectionPolicy,
         channel: int | None = None,
     ) -> None:
-        super().__init__(config, services, url, policy.end)
-        self._control = None
-        if channel is not None:
-            self._control = Control(channel, self.retire, self._abort_drain, self._stop)
-        self._publishing: asyncio.Task[None] | None = None
-        self._shares = policy.shares
+        super().__init__(config, services, url, policy)
+        self._channel = channel
+        self._tasks: list[asyncio.Task[None]] = []
         self._listeners: list[SharedListener] = []
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -231,36 +249,52 @@ class WorkerServer(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to the supervisor, and start."""
-        if self._control is not None:
-            await self._control.connect()
+        if self._channel is not None:
+            self._reader, self._writer = await asyncio.open_connection(
+                sock=socket.socket(fileno=self._channel)
+            )
+            self._tasks.append(asyncio.create_task(self._obey()))
         loop = asyncio.get_running_loop()
         self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._abort_start))
         self._abort_start()  # the signal may have come before that
         await super().startup([])
         self._listeners = [
-            SharedListener(opened, self._make_connection, self.config.ssl, self._shares)
-            for opened in sockets or []
+            SharedListener(opened, self._make_connection, self.config.ssl) for opened in sockets or []
         ]
         servers: list[Any] = [*self._listeners]
         self.servers = servers
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Publish no more, and end."""
-        if self._publishing is not None:
-            self._publishing.cancel()
+        for task in self._tasks:
+            task.cancel()
         await super().shutdown(sockets)
 
     def _report_ready(self) -> None:
         logging.getLogger().setLevel(self.services.settings.log_level.upper())
-        if self._control is not None:
-            self._publishing = asyncio.create_task(self._publish(self._control))
+        if self._channel is not None:
+            self._tasks.append(asyncio.create_task(self._publish()))
 
-    async def _publish(self, control: Control) -> None:
+    async def _obey(self) -> None:
+        """Do what the supervisor says; end like on SIGTERM once it has ended."""
+        with suppress(ConnectionError):
+            while message := await self._reader.read(1):
+                if message == RETIRE:
+                    self.retire()
+                elif message == ABORT:
+                    super().handle_exit(signal.SIGTERM, None)
+        _logger.error("the supervisor process has ended")
+        self.handle_exit(signal.SIGTERM, None)
+
+    async def _publish(self) -> None:
         """Publish the metrics of this process for the others every few seconds; the first time makes it ready."""
         metrics = self.services.telemetry.metrics
+        is_ready = False
         while True:
             await asyncio.to_thread(lambda: metrics.publish(self.services.snapshot()))
-            control.send_ready()
+            if not is_ready:
+                is_ready = True
+                self._writer.write(READY)
             await asyncio.sleep(_PUBLISH_SECONDS)
 
     def _has_beginning(self) -> bool:
@@ -275,12 +309,6 @@ class WorkerServer(Server):
         """Load no more once a signal has come: nothing else looks for signals before the application has started."""
         if not self.started and self.lifecycle.phase is Phase.DRAINING:
             self.services.stop_loading()
-
-    def _stop(self) -> None:
-        self.handle_exit(signal.SIGTERM, None)
-
-    def _abort_drain(self) -> None:
-        super().handle_exit(signal.SIGTERM, None)
 
 
 def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
@@ -306,12 +334,11 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
         _logger.info(line)
     services = services_of(app)
     services.opens_at_once = slot is None or slot.is_first
-    shares = None if slot is None else open_shares(slot.shares, slot.slots, slot.number)
-    policy = connection_policy(settings, shares)
+    policy = connection_policy(settings)
     config = _configure(app, settings, policy)
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
     if slot is None:
-        server = Server(config, services, url, policy.end)
+        server = Server(config, services, url, policy)
     else:
         server = WorkerServer(config, services, url, policy, slot.channel)
     _logger.info("listening on %s, loading models from %s", url, settings.models)

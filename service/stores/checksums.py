@@ -1,7 +1,8 @@
 """The file `checksums` in the folder of a model or version, as `sha256sum` writes it: what an upload consists of."""
 
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from service.repository.files import ModelFilesError
@@ -11,32 +12,34 @@ MAX_BYTES = 16 << 20
 _LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](?:\./)?(.+)")
 
 
-def check_checksums(folder: Path, digests: Mapping[str, str]) -> None:
+def check_checksums(folder: Path, paths: Collection[str]) -> None:
     """Check the files of a model against the `checksums` beside them, if there are any.
 
     Args:
         folder: the model.
-        digests: SHA-256 of all its files, by path.
+        paths: all its files.
 
     Raises:
         ModelFilesError: a list is malformed; or a file is missing, not listed, or has another digest.
     """
-    for path in digests:
+    for path in paths:
         start, _, name = path.rpartition("/")
         if name == CHECKSUMS and "/" not in start:
             prefix = path.removesuffix(CHECKSUMS)
-            _check(_read(folder / path, path, prefix), digests, path, prefix)
+            _check(folder, paths, _read(folder / path, path, prefix), path, prefix)
 
 
-def _check(expected: Mapping[str, str], digests: Mapping[str, str], where: str, prefix: str) -> None:
+def _check(
+    folder: Path, paths: Collection[str], expected: Mapping[str, str], where: str, prefix: str
+) -> None:
     for path, digest in expected.items():
-        if path not in digests:
+        if path not in paths:
             raise ModelFilesError(f"{path} is listed in {where}, and is not there")
-        if digests[path] != digest:
-            raise ModelFilesError(
-                f"{path} is not what {where} lists: SHA-256 {digests[path]}, expected {digest}"
-            )
-    for path in digests:
+        with (folder / path).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != digest:
+            raise ModelFilesError(f"{path} is not what {where} lists: SHA-256 {found}, expected {digest}")
+    for path in paths:
         if path.startswith(prefix) and path not in expected and path.rpartition("/")[2] != CHECKSUMS:
             raise ModelFilesError(f"{path} is not listed in {where}; expected every file of the folder")
 

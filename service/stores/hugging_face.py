@@ -39,8 +39,7 @@ class HuggingFaceStore:
             )
             for found in tree:
                 if isinstance(found, RepoFile) and found.path.startswith(self._folder):
-                    tag = f"git:{found.blob_id}" if found.lfs is None else f"sha256:{found.lfs.sha256}"
-                    yield FileMark(found.path.removeprefix(self._folder), found.size, tag)
+                    yield FileMark(found.path.removeprefix(self._folder), found.size, found.blob_id)
 
     def read(self, file: FileMark) -> Iterator[bytes]:
         """Yield the bytes of a file in the commit that was listed last."""

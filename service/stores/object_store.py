@@ -1,7 +1,6 @@
 """S3, Google Cloud Storage, Azure Blob Storage and folders, by obstore. Credentials are what it finds by itself."""
 
 import os
-import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -23,7 +22,6 @@ _LISTED_AT_ONCE = 1000
 _SILENCE = timedelta(seconds=30)
 _REQUEST = timedelta(hours=1)
 _ALLOW_HTTP = ("AWS_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP", "AZURE_ALLOW_HTTP")
-_MD5 = re.compile(r"[0-9a-f]{32}")
 
 
 class ObjectStore:
@@ -58,21 +56,20 @@ class ObjectStore:
         with worded(self._url):
             for chunk in obstore.list(self._store, chunk_size=_LISTED_AT_ONCE):
                 for found in chunk:
-                    tag = self._tag(found["e_tag"]) or f"{found['last_modified'].timestamp():f}"
+                    tag = _tag(found["e_tag"]) or f"{found['last_modified'].timestamp():f}"
                     yield FileMark(found["path"], found["size"], tag)
 
     def read(self, file: FileMark) -> Iterator[bytes]:
         """Yield the bytes of an object."""
         with worded(self._url):
             found = obstore.get(self._store, file.path)
-            if self._tag(found.meta["e_tag"]) not in (None, file.tag):
+            if _tag(found.meta["e_tag"]) not in (None, file.tag):
                 raise SourceError(f"{file.path} has changed since it was listed")
             for chunk in found.stream(_CHUNK_BYTES):
                 yield bytes(chunk)
 
-    def _tag(self, entity_tag: str | None) -> str | None:
-        """Return a tag as `RemoteStore` says: those of S3 and Google are an MD5 unless sent in parts or encrypted."""
-        if entity_tag is None:
-            return None
-        tag = entity_tag.strip('"')  # Azure quotes it in responses, but not in listings
-        return f"md5:{tag}" if self._url.scheme in ("s3", "gs") and _MD5.fullmatch(tag) else tag
+
+def _tag(entity_tag: str | None) -> str | None:
+    return (
+        None if entity_tag is None else entity_tag.strip('"')
+    )  # Azure quotes it in responses, not in listings

@@ -2,27 +2,24 @@
 
     fetching.lock   locked by the process that fetches or deletes
     part/           what it fetches
-    STATE/digests   SHA-256 of each file by path, as JSON; locked, shared, by the processes that use the state
-    STATE/MODEL/    the files
+    STATE/MODEL/    the files; STATE is locked, shared, by the processes that use it
 
 Any number of processes of one user may share a cache.
 """
 
 import fcntl
-import hashlib
-import json
 import os
 import shutil
 import stat
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from service.config.setting_file import SettingsError
+from service.repository.fingerprint import FileMark
 from service.repository.load_progress import Step, go_on
 
-_DIGESTS = "digests"
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _LOCK_SECONDS = 0.2
 
@@ -93,14 +90,13 @@ class StateCache:
         finally:
             os.close(descriptor)
 
-    def find(self, state: str) -> Path | None:
-        """Return the folder of a state; None if it is not here, or its files are damaged."""
+    def find(self, state: str, model: str, files: Iterable[FileMark]) -> Path | None:
+        """Return the folder of a state; None if it is not here, or without all bytes of a model's files."""
         folder = self._folder / state
         try:
-            digests = read_digests(folder)
-            if all(sha256_of(folder / path) == digest for path, digest in digests.items()):
+            if all((folder / model / file.path).lstat().st_size == file.size for file in files):
                 return folder
-        except (OSError, ValueError):
+        except OSError:
             pass
         shutil.rmtree(folder, ignore_errors=True)
         return None
@@ -113,24 +109,18 @@ class StateCache:
         part.mkdir(mode=0o700)
         return part
 
-    def complete(self, part: Path, state: str, digests: Mapping[str, str]) -> Path:
+    def complete(self, part: Path, state: str) -> Path:
         """Give what was fetched its name; returns its folder.
-
-        Args:
-            part: what `begin` returned.
-            state: the name.
-            digests: SHA-256 of each file by its path.
 
         Raises:
             OSError: the disk is full, or the like.
         """
-        (part / _DIGESTS).write_text(json.dumps(digests))
         return part.rename(self._folder / state)
 
     def use(self, folder: Path) -> None:
         """Keep all processes from evicting a state, until `keep` is called without it."""
         os.utime(folder)
-        descriptor = os.open(folder / _DIGESTS, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         if folder in self._used:
             os.close(self._used[folder])
@@ -153,28 +143,6 @@ class StateCache:
             kept -= sizes[folder]
 
 
-def read_digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file of a state, by its path within the state's folder.
-
-    Raises:
-        OSError, ValueError: it was damaged.
-    """
-    digests = json.loads((folder / _DIGESTS).read_text())
-    if not isinstance(digests, dict):
-        raise ValueError(f"{folder / _DIGESTS} holds no digests")  # noqa: TRY004  # of what is in the file
-    return digests
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file that is no link, in hexadecimal.
-
-    Raises:
-        OSError: it cannot be read, or is a link.
-    """
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -184,11 +152,11 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _is_used(folder: Path) -> bool:
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with (folder / _DIGESTS).open("rb") as file:
-            return not _try_lock(file.fileno())
-    except OSError:  # incomplete: its deletion was interrupted
-        return False
+        return not _try_lock(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _size(folder: Path) -> int:

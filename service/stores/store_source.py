@@ -16,20 +16,14 @@ from service.repository.load_progress import Step, go_on
 from service.repository.model_source import Refusal, SourceError
 from service.stores.checksums import check_checksums
 from service.stores.model_paths import check_paths, models_of
-from service.stores.state_cache import StateCache, read_digests, sha256_of
+from service.stores.state_cache import StateCache
 
-FETCH_SECONDS = 3600.0
-"""Time that the files of a model may take."""
 _MAX_ROUNDS = 5
 """Listings at the start until two agree on all models."""
 
 
 class RemoteStore(Protocol):
-    """Lists and reads files below one place of a store. Their paths are relative to it.
-
-    A tag that begins with `md5:`, `sha256:` or `git:` is a digest in hexadecimal; of git, the SHA-1 of a blob. An MD5
-    may be none: the tag of an encrypted object looks like one.
-    """
+    """Lists and reads files below one place of a store. Their paths are relative to it."""
 
     def list(self) -> Iterator[FileMark]:
         """Yield all files, in any order.
@@ -128,18 +122,16 @@ class StoreSource:
         size = sum(file.size for file in files)
         if size > self._cache.max_bytes:
             raise ModelFilesError(f"{size} bytes are more than store_cache_bytes, {self._cache.max_bytes}")
-        prefix = self._prefixes.get(name, "")
-        origin = repr((str(self._url), prefix, name, sorted(files)))
+        origin = repr((str(self._url), self._prefixes.get(name, ""), name, sorted(files)))
         state = hashlib.sha256(origin.encode()).hexdigest()
         try:
             with self._cache.alone(step):
-                folder = self._cache.find(state)
+                folder = self._cache.find(state, name, files)
                 if folder is None:
                     part = self._cache.begin(size)
-                    digests = self._fetch(name, prefix, files, part / name, step)
-                    check_checksums(part / name, digests)
-                    named = {f"{name}/{path}": digest for path, digest in digests.items()}
-                    folder = self._cache.complete(part, state, named)
+                    self._fetch(name, files, part / name, step)
+                    check_checksums(part / name, [file.path for file in files])
+                    folder = self._cache.complete(part, state)
                 with self._lock:
                     self._cache.use(folder)
                     self._taken[name], self._folders[name] = files, folder / name
@@ -194,47 +186,20 @@ class StoreSource:
             raise SourceError(f"the models of {self._url} are still changing")
         return settled
 
-    def _fetch(self, name: str, prefix: str, files: Fingerprint, folder: Path, step: Step) -> dict[str, str]:
-        """Write the files of a model to a folder; returns the SHA-256 of each by its path."""
-        until = time.monotonic() + FETCH_SECONDS
-        digests: dict[str, str] = {}
+    def _fetch(self, name: str, files: Fingerprint, folder: Path, step: Step) -> None:
+        """Write the files of a model to a folder; links those of the state that was taken last."""
+        known, prefix = self._taken.get(name, frozenset()), self._prefixes.get(name, "")
         for file in sorted(files):
             place = folder / file.path
             place.parent.mkdir(parents=True, exist_ok=True)
-            digest = self._link(name, file, place)
-            if digest is None:
-                digest = self._download(file._replace(path=prefix + file.path), place, step, until)
-            digests[file.path] = digest
-        return digests
+            if file in known:
+                with suppress(OSError):  # what others deleted is fetched again
+                    os.link(self._folders[name] / file.path, place)
+            if not place.exists() or place.stat().st_size != file.size:
+                place.unlink(missing_ok=True)
+                self._download(file._replace(path=prefix + file.path), place, step)
 
-    def _link(self, name: str, file: FileMark, place: Path) -> str | None:
-        """Link a file of the state that was taken last, if it is the same; returns its SHA-256."""
-        if file not in self._taken.get(name, ()):
-            return None
-        with suppress(OSError, ValueError, KeyError):
-            old = self._folders[name] / file.path
-            digest = sha256_of(old)
-            if digest == read_digests(old.parents[file.path.count("/") + 1])[f"{name}/{file.path}"]:
-                os.link(old, place)
-                return digest
-        return None
-
-    def _download(self, file: FileMark, place: Path, step: Step, until: float) -> str:
-        """Write a file, and check it against its tag; returns its SHA-256."""
-        digest, is_expected = self._write(file, place, step, until)
-        if not is_expected and file.tag.startswith("md5:"):
-            is_expected = self._write(file, place, step, until)[0] == digest  # so it is what the store holds
-        if not is_expected:
-            raise SourceError(f"{file.path} did not arrive as it was sent: its digest is not {file.tag}")
-        return digest
-
-    def _write(self, file: FileMark, place: Path, step: Step, until: float) -> tuple[str, bool]:
-        """Write a file; returns its SHA-256, and whether it agrees with its tag, as far as that is a digest."""
-        algorithm, _, expected = file.tag.partition(":")
-        checked = {"md5": "md5", "git": "sha1", "sha256": "sha256"}.get(algorithm if expected else "")
-        sha256, tagged = hashlib.sha256(), hashlib.new(checked or "sha256", usedforsecurity=False)
-        if algorithm == "git":
-            tagged.update(b"blob %d\0" % file.size)
+    def _download(self, file: FileMark, place: Path, step: Step) -> None:
         size = 0
         with place.open("wb") as target:
             # what has no bytes may be the marker of a folder, which cannot be read
@@ -244,13 +209,8 @@ class StoreSource:
                 step(
                     f"fetching {file.path}, {part} % of {file.size:,} bytes"
                 )  # ends it where the server shuts down
-                if time.monotonic() > until:
-                    raise SourceError(f"{file.path} did not arrive within {FETCH_SECONDS:g} s")
                 if size > file.size:
                     break
-                sha256.update(chunk)
-                tagged.update(chunk)
                 target.write(chunk)
         if size != file.size:
             raise SourceError(f"{file.path} has {size} bytes or more where {file.size} are listed")
-        return sha256.hexdigest(), checked is None or tagged.hexdigest() == expected

@@ -69,7 +69,8 @@ def quiet_port() -> int:
 def variables(folder: Path, drain_seconds: float = 4.0) -> dict[str, str]:
     """Return what the processes of a cluster find in their environment."""
     return (
-        environment(drain_seconds=drain_seconds)
+        environment()
+        | {"RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": f"{drain_seconds:g}"}
         | {name: str(folder / file) for name, file in _FILES.items()}
         | {name: str(quiet_port()) for name in _PORTS}
         | _PERIOD

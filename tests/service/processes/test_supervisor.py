@@ -48,7 +48,7 @@ async def test_processes_that_start_together_have_slots_of_their_own(
         started = await asyncio.gather(*(supervisor._start() for _ in range(4)))
     assert sorted(numbers) == [0, 1, 2, 3]
     for process in started:
-        await process.until_ended()
+        await supervisor._until_ended(process)
 
 
 async def test_restarts_wait_longer_until_a_process_has_lived_for_a_while(
@@ -75,8 +75,9 @@ async def test_restarts_wait_longer_until_a_process_has_lived_for_a_while(
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with socket.socket() as listening:
         made = Supervisor(2, "", [listening], str(tmp_path))
+        made._serving = [await made._start()]
         with pytest.raises(asyncio.CancelledError):
-            await made._keep(supervisor._Worker(await made._start()))
+            await made._keep(0)
     assert waits == [0, 0.5, 1, 2, 4, 8, 16, 30, 0, 0.5]
 
 

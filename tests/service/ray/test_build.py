@@ -1,6 +1,7 @@
-"""`build` where Ray Serve is not installed."""
+"""`build` where Ray Serve is not installed: the arguments, each with a sentence where it is wrong."""
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,40 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "service.ray.application", raising=False)
 
 
-def test_the_extra_is_named() -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"models": "models", "workers": 2, "deployment": {"num_replicas": 3, "num_cpus": 2}},
+        {"grpc_port": 8001, "host": "0.0.0.0", "deployment": {"max_replicas_per_node": 1}},
+        {},
+    ],
+)
+def test_the_extra_is_named(given: dict[str, Any]) -> None:
     with pytest.raises(ImportError, match=r"pip install -e '\.\[ray\]'"):
-        build({"models": "models"})
+        build(given)
 
 
-def test_wrong_arguments_are_reported_before() -> None:
-    with pytest.raises(SettingsError, match="port"):
-        build({"port": 1})
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"wokers": 2}, "wokers: unknown setting; did you mean workers?"),
+        ({"workers": -1}, "workers: input should be greater than or equal to 0, got -1"),
+        ({"port": 8000}, "port: a replica of Ray Serve has no use for it"),
+        ({"host": "0.0.0.0"}, "host: it is of use to gRPC only"),
+        ({"grpc_port": 8001}, "max_replicas_per_node to 1"),
+        ({"drain_seconds": 5}, "graceful_shutdown_timeout_s"),
+        ({"api_keys": "secret"}, "KUIPER_API_KEYS"),
+        ({"model_control": "explicit"}, "in one of the replicas only"),
+        ({"deployment": 3}, "deployment: expected a table"),
+    ],
+)
+def test_what_is_wrong_is_reported(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        build(given)
+    assert problem in str(caught.value)
+
+
+def test_secrets_are_not_repeated() -> None:
+    with pytest.raises(SettingsError) as caught:
+        build({"api_keys": "of-someone"})
+    assert "of-someone" not in str(caught.value)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.ray.ingress import behind_ingress
+from service.ray.replica import behind_ingress
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,6 @@ from uvicorn.server import ServerState
 from service.config.machine import Machine
 from service.errors import ServiceError
 from service.ray import replica as replica_module
-from service.ray.autoscaling import BUSY, WAITING, WORKERS
 from service.ray.replica import Replica
 from service.server.connection import Connection
 from service.services import services_of
@@ -49,7 +48,7 @@ async def test_a_replica_is_the_server(models: Path) -> None:
         current_default_thread_limiter().total_tokens = 1_000_000  # as Ray does
         await replica.check_health()
         assert current_default_thread_limiter().total_tokens == 2
-        assert await replica.record_autoscaling_stats() == {BUSY: 0.0, WAITING: 0.0, WORKERS: 3.0}
+        assert await replica.record_autoscaling_stats() == {"load": 0.0, "workers": 3.0}
     with pytest.raises(ServiceError, match="shut"):
         await replica.check_health()
 

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from service.server.connection import Connection
-from service.server.connection_end import ConnectionEnd
+from service.server.connection_policy import ConnectionPolicy
 from tests.service.scheduling.stubs import until
 from tests.service.server.policies import make_policy
 
@@ -37,6 +37,7 @@ class Talk:
     """A connection, seen from both its ends."""
 
     gate: Gate
+    policy: ConnectionPolicy
     server: Connection
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -50,20 +51,18 @@ class Talk:
 
 @pytest.fixture
 async def talk() -> AsyncIterator[Talk]:
-    gate = Gate()
+    gate, policy = Gate(), make_policy()
     config = uvicorn.Config(gate, http=Connection, log_config=None)
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: Connection(config, state, {}, policy=make_policy()), "127.0.0.1", 0
-    )
+    server = await loop.create_server(lambda: Connection(config, state, {}, policy=policy), "127.0.0.1", 0)
     async with server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         await until(lambda: bool(state.connections))
         (connection,) = state.connections
         assert isinstance(connection, Connection)
-        yield Talk(gate, connection, reader, writer)
+        yield Talk(gate, policy, connection, reader, writer)
         writer.close()
         await until(lambda: not state.connections)
 
@@ -98,9 +97,10 @@ async def test_requests_that_were_sent_ahead_are_answered_first(talk: Talk, coun
     assert await talk.is_closed()
 
 
-def test_connections_end_once_all_are_to_end() -> None:
-    end, ended = ConnectionEnd(), list[str]()
-    end.begin(lambda: ended.append("first"))
-    end.end_all()
-    end.begin(lambda: ended.append("second"))
-    assert ended == ["second"]
+async def test_connections_that_begin_once_the_server_leaves_end_after_one_response(talk: Talk) -> None:
+    talk.gate.may_response.set()
+    talk.policy.is_leaving = True
+    reader, writer = await asyncio.open_connection(*talk.writer.get_extra_info("peername"))
+    writer.write(GET)
+    assert b"\r\nconnection: close\r\n" in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+    writer.close()

@@ -3,15 +3,13 @@ import errno
 import logging
 import socket
 import ssl
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 import pytest
 
-from service.processes.connection_shares import ConnectionShares
 from service.server import shared_listener as module
 from service.server.shared_listener import SharedListener
 
@@ -56,7 +54,7 @@ async def test_without_descriptors_is_tried_again_after_a_while(
             made.set()
             transport.close()
 
-    listener = SharedListener(full, Greeter, None, ConnectionShares())
+    listener = SharedListener(full, Greeter, None)
     with caplog.at_level(logging.WARNING), socket.create_connection(full.getsockname()):
         async with asyncio.timeout(20):
             await made.wait()
@@ -69,7 +67,7 @@ async def test_without_descriptors_is_tried_again_after_a_while(
 async def test_clients_that_shake_hands_are_beginning(full: Full) -> None:
     full.attempts = [0.0] * Full.refused
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    listener = SharedListener(full, asyncio.Protocol, context, ConnectionShares())
+    listener = SharedListener(full, asyncio.Protocol, context)
 
     async def until(wanted: bool) -> None:
         async with asyncio.timeout(20):
@@ -90,7 +88,7 @@ async def test_clients_that_never_shake_hands_are_aborted(
     monkeypatch.setattr(module, "HANDSHAKE_SECONDS", 0.05)
     full.attempts = [0.0] * Full.refused
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    listener = SharedListener(full, asyncio.Protocol, context, ConnectionShares())
+    listener = SharedListener(full, asyncio.Protocol, context)
     with socket.create_connection(full.getsockname()) as client:
         client.setblocking(False)
         async with asyncio.timeout(20):
@@ -98,49 +96,25 @@ async def test_clients_that_never_shake_hands_are_aborted(
     listener.close()
 
 
-async def take(clients: int, shares: Sequence[ConnectionShares]) -> None:
-    """Connect so many clients at once, and wait until the processes with these shares have taken them all."""
-    taken = asyncio.Semaphore(0)
+async def test_connections_that_come_together_are_accepted_one_in_each_turn() -> None:
+    taken: list[int] = []
 
     class Counted(asyncio.Protocol):
-        def __init__(self, own: ConnectionShares) -> None:
+        def __init__(self, own: int) -> None:
             self.own = own
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            self.own.add()
-            taken.release()
+            taken.append(self.own)
 
     with ExitStack() as stack:
-        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=clients))
-        for _ in range(clients):
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=16))
+        for _ in range(16):
             stack.enter_context(socket.create_connection(listening.getsockname()))
-        for own in shares:
+        for own in range(2):
             opened = stack.enter_context(listening.dup())  # an event loop watches a descriptor once
             opened.setblocking(False)
-            stack.callback(SharedListener(opened, partial(Counted, own), None, own).close)
+            stack.callback(SharedListener(opened, partial(Counted, own), None).close)
         async with asyncio.timeout(20):
-            for _ in range(clients):
-                await taken.acquire()
-
-
-@pytest.mark.parametrize(("begun", "clients"), [([0, 0], 16), ([0, 10], 10), ([3, 1], 2), ([0, 0], 100)])
-async def test_connections_that_come_together_go_to_the_process_with_fewer(
-    begun: list[int], clients: int
-) -> None:
-    numbers = memoryview(array("q", [-1, -1]))
-    shares = [ConnectionShares(numbers, slot) for slot in range(2)]
-    for own, number in zip(shares, begun, strict=True):
-        for _ in range(number):
-            own.add()
-    await take(clients, shares)
-    for own in shares:
-        own.begin()  # to be counted once more
-    first, second = numbers
-    assert first + second == sum(begun) + clients
-    assert abs(first - second) <= 2 + max(numbers) // 4, numbers.tolist()
-
-
-async def test_process_that_hangs_costs_no_connection() -> None:
-    numbers = memoryview(array("q", [0, 0]))
-    await take(24, [ConnectionShares(numbers, 0)])
-    assert numbers.tolist() == [-1, 0]  # it listens no more
+            while len(taken) < 16:
+                await asyncio.sleep(0)
+    assert taken.count(0) == taken.count(1) == 8
