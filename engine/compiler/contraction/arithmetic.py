@@ -10,11 +10,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from engine.compiler.emit.bfloat16 import dot
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import WORD_CHANNELS, add_products, broadcast_word, load_weights, word_of
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
+from engine.kernels.bfloat16 import bfloat16_bits
 from engine.pnnx.mapped_pages import release_pages
 from engine.quantization.tensor_scale import TensorScale
 
@@ -30,6 +32,10 @@ class Arithmetic(Protocol):
     def per_filter(self) -> int:
         """Numbers of a filter."""
 
+    @property
+    def tile_product(self) -> str:
+        """The intrinsic that multiplies matrix registers; empty where there is none."""
+
     def weight(self, e: Emitter, base: IRValue, offset: int) -> Any:
         """Load a vector of words of weights, in the form that `add` takes it in."""
 
@@ -39,8 +45,8 @@ class Arithmetic(Protocol):
     def add(self, e: Emitter, number: Any, weight: Any, total: IRValue) -> IRValue:
         """Return a vector of sums with the products of a word of the input and words of weights added."""
 
-    def starts(self, e: Emitter, numbers: IRValue, vectors: int) -> list[IRValue]:
-        """Return what the sums of vectors of filters start with; `numbers` is the address of their first number."""
+    def load_sums(self, e: Emitter, base: IRValue, vectors: int) -> list[IRValue]:
+        """Load vectors of sums: where the numbers of filters begin, what their sums start with."""
 
     def results(
         self, e: Emitter, sums: list[IRValue], numbers: IRValue, size: tuple[int, int]
@@ -75,6 +81,7 @@ class Float32:
     """Arithmetic of float32; the number of a filter is its bias, which sums start with."""
 
     per_word = 1
+    tile_product = ""
 
     @property
     def per_filter(self) -> int:
@@ -93,9 +100,9 @@ class Float32:
         """Return number * weight + total."""
         return e.fma(number, weight, total)
 
-    def starts(self, e: Emitter, numbers: IRValue, vectors: int) -> list[IRValue]:
-        """Return the biases."""
-        return [e.load(numbers, vector * e.lanes) for vector in range(vectors)]
+    def load_sums(self, e: Emitter, base: IRValue, vectors: int) -> list[IRValue]:
+        """Load vectors of float32."""
+        return [e.load(base, vector * e.lanes) for vector in range(vectors)]
 
     def results(
         self, e: Emitter, sums: list[IRValue], numbers: IRValue, size: tuple[int, int]
@@ -125,6 +132,25 @@ FLOAT32 = Float32()
 
 
 @dataclass(frozen=True, slots=True)
+class Bf16(Float32):
+    """Arithmetic of operands rounded to bfloat16, with sums in float32."""
+
+    per_word = 2
+    tile_product = "llvm.x86.tdpbf16ps"
+
+    def add(self, e: Emitter, number: IRValue, weight: IRValue, total: IRValue) -> IRValue:
+        """Return sums with the products of pairs added."""
+        return dot(e, number, weight, total)
+
+    def elements(self, weight: Array) -> Array:
+        """Return the bits of the weights in bfloat16."""
+        return bfloat16_bits(weight)
+
+
+BF16 = Bf16()
+
+
+@dataclass(frozen=True, slots=True)
 class Int8:
     """Arithmetic of 8-bit integers, with exact sums in 32 bits.
 
@@ -139,6 +165,7 @@ class Int8:
 
     per_word = WORD_CHANNELS
     per_filter = 3
+    tile_product = "llvm.x86.tdpbusd"
 
     def weight(self, e: Emitter, base: IRValue, offset: int) -> Sequence[IRValue]:
         """Load a vector of words of weights."""
@@ -154,9 +181,9 @@ class Int8:
         """Return sums with the products of words added."""
         return add_products(e, number, weight, total)
 
-    def starts(self, e: Emitter, numbers: IRValue, vectors: int) -> list[IRValue]:
-        """Return the integers that sums start with."""
-        return [e.load_words(numbers, vector * e.lanes, count=e.lanes) for vector in range(vectors)]
+    def load_sums(self, e: Emitter, base: IRValue, vectors: int) -> list[IRValue]:
+        """Load vectors of 32-bit integers."""
+        return [e.load_words(base, vector * e.lanes, count=e.lanes) for vector in range(vectors)]
 
     def results(
         self, e: Emitter, sums: list[IRValue], numbers: IRValue, size: tuple[int, int]

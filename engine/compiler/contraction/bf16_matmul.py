@@ -2,18 +2,19 @@
 
 Arguments: a, b, output, the epilogue's operands, scratch. a's columns and the output's are contiguous, and either the
 columns of b or its rows. Each chunk, some rows of one product of the batch, stages its part of a and packs b in scratch
-memory, and goes on as a convolution whose filters are b's columns (`bf16_loops.py`).
+memory, and goes on as a convolution whose filters are b's columns (`staged_loops.py`).
 
 For the epilogue, the two axes of the batch are images and rows, the product's rows are pixels, its columns channels.
 """
 
 from dataclasses import dataclass, replace
 
-from engine.compiler.contraction.bf16_loops import Bf16Chunk, Bf16Loops, whole_lines
+from engine.compiler.contraction.arithmetic import BF16
 from engine.compiler.contraction.bf16_panels import Bf16Panels
-from engine.compiler.contraction.bf16_staging import Bf16Staging
-from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue, Output
 from engine.compiler.contraction.shapes import ConvShape, ImplicitPadding, MatrixShape
+from engine.compiler.contraction.staged_loops import StagedChunk, StagedLoops, whole_lines
+from engine.compiler.contraction.staging import Staging
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import Region
@@ -51,33 +52,23 @@ class Bf16MatrixProduct:
         return self.shape.regions(self.a_strides, self.b_strides, self.out_strides, self.epilogue)
 
     @property
-    def loops(self) -> Bf16Loops:
-        """The loops of a chunk; addresses are those of its product, so that the batch counts no more."""
-        operands = tuple(
-            replace(operand, strides=(0, operand.strides[2], 0))
-            if operand.broadcast is Broadcast.FULL
-            else replace(operand, strides=(0,))
-            for operand in self.epilogue.operands
+    def loops(self) -> StagedLoops:
+        """The loops of a chunk."""
+        shape = ConvShape(
+            images=1, size=(self.shape.rows, 1), channels=self.shape.depth, filters=self.shape.columns
         )
-        return Bf16Loops(
-            shape=ConvShape(
-                images=1,
-                size=(self.shape.rows, 1),
-                channels=self.shape.depth,
-                filters=self.shape.columns,
-            ),
+        return StagedLoops(
+            shape=shape.in_words(BF16.per_word),
             rows=self.rows,
             has_tiles=self.has_tiles,
             group=self.group,
             lanes=self.lanes,
-            out_strides=(0, self.out_strides[2], 0),
-            epilogue=replace(self.epilogue, operands=operands),
         )
 
     @property
     def panels(self) -> Bf16Panels:
         """How b is packed."""
-        return Bf16Panels(self.loops.staged, self.b_strides[2:], self.lanes)
+        return Bf16Panels(self.loops.staged, self.shape.depth, self.b_strides[2:], self.lanes)
 
     @property
     def _row_parts(self) -> int:
@@ -92,10 +83,9 @@ class Bf16MatrixProduct:
     def _sizes(self) -> tuple[int, int, int, int]:
         """Words of sums, of zeros that sums start with, of packed b and of staged rows of a."""
         loops = self.loops
-        starts = loops.staged.packed_sizes[1]
         return (
             loops.sum_words,
-            whole_lines(starts),
+            whole_lines(loops.staged.blocks * loops.staged.width),
             whole_lines(self.panels.words),
             whole_lines(loops.staged_words),
         )
@@ -119,16 +109,22 @@ class Bf16MatrixProduct:
         staged = e.address(packed, panel_words)
         first = e.mul(part, self.rows)
         e.fill(starts, 0, start_words)
-        padding = ImplicitPadding((self.shape.rows, 1), (0, 0))
-        Bf16Staging(loops.staged, padding, (0, self.a_strides[2], 0)).emit(
-            e, a, first, staged, loops.staged_words
+        staging = Staging(
+            arithmetic=BF16,
+            padding=ImplicitPadding((self.shape.rows, 1), (0, 0)),
+            strides=(0, self.a_strides[2], 0),
+            channels=self.shape.depth,
+            rows=loops.staged.plane_rows,
+            columns=1,
+            words=loops.staged.runs.pixel_words,
+            rounds=True,
         )
+        staging.emit(e, a, first, staged, loops.staged_words)
         self.panels.emit(e, b, packed)
-        chunk = Bf16Chunk(
+        chunk = StagedChunk(
             weights=packed,
-            bias=starts,
-            out=self._of_product(e, 2, at, self.out_strides),
-            operands=self._operands(e, at),
+            numbers=starts,
+            output=self._output(e, at),
             sums=sums,
             staged=staged,
             image=0,
@@ -137,14 +133,23 @@ class Bf16MatrixProduct:
         )
         loops.emit(e, chunk, 0, loops.blocks)
 
-    def _operands(self, e: Emitter, at: tuple[IRIndex, IRIndex]) -> list[IRValue]:
-        """Return where the epilogue's operands of a product begin."""
-        return [
+    def _output(self, e: Emitter, at: tuple[IRIndex, IRIndex]) -> Output:
+        """Return where a product's results go; addresses are those of the product, so that the batch counts no more."""
+        described = tuple(
+            replace(operand, strides=(0, operand.strides[2], 0))
+            if operand.broadcast is Broadcast.FULL
+            else replace(operand, strides=(0,))
+            for operand in self.epilogue.operands
+        )
+        operands = [
             self._of_product(e, 3 + place, at, (*operand.strides, 0, 0))
             if operand.broadcast is not Broadcast.SCALAR
             else e.argument(3 + place)
             for place, operand in enumerate(self.epilogue.operands)
         ]
+        out = self._of_product(e, 2, at, self.out_strides)
+        epilogue = replace(self.epilogue, operands=described)
+        return Output(out, (0, self.out_strides[2], 0), epilogue, operands)
 
     @staticmethod
     def _of_product(e: Emitter, place: int, at: tuple[IRIndex, IRIndex], strides: tuple[int, ...]) -> IRValue:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.compiler.contraction.bf16_layout import Bf16Layout
+from engine.compiler.contraction.staged_layout import StagedLayout
 from engine.compiler.emit.bfloat16 import pair_lanes, pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -13,12 +13,14 @@ class Bf16Panels:
     """The packing of a matrix (depth x columns), whose rows or whose columns lie without gaps.
 
     Attributes:
-        layout: target layout: its columns are filters, its rows channels.
+        layout: target layout: its columns are filters, its rows channels, two in a word.
+        depth: rows.
         strides: elements between rows and columns.
         lanes: float32 lanes of a vector.
     """
 
-    layout: Bf16Layout
+    layout: StagedLayout
+    depth: int
     strides: tuple[int, int]
     lanes: int
 
@@ -44,7 +46,7 @@ class Bf16Panels:
 
     def _pack(self, e: Emitter, source: IRValue, target: IRValue, columns: tuple[IRIndex, int]) -> None:
         """Write the packing of a vector of columns, and zeros below them."""
-        depth, (row_step, column_step) = self.layout.shape.channels, self.strides
+        depth, (row_step, column_step) = self.depth, self.strides
         if column_step == 1:
             self._pack_rows(e, e.address(source, columns[0]), target, columns[1])
         else:
@@ -61,7 +63,7 @@ class Bf16Panels:
 
     def _pack_rows(self, e: Emitter, source: IRValue, target: IRValue, count: int) -> None:
         """Write the packing of columns that are contiguous: two rows of them at a time."""
-        depth, step = self.layout.shape.channels, self.strides[0]
+        depth, step = self.depth, self.strides[0]
         with e.loop(0, depth // 2) as loop:
             pair = [e.load(source, e.mul(loop.index, 2 * step), row * step, count=count) for row in range(2)]
             e.store(pair_lanes(e, *pair), target, e.mul(loop.index, self.layout.width))

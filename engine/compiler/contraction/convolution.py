@@ -17,6 +17,7 @@ from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Plac
 from engine.compiler.contraction.int4 import INT4_CHANNELS, Int4
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.split import ChunkSize
+from engine.compiler.contraction.staging import Staging
 from engine.compiler.contraction.tile import (
     LINE,
     Axis,
@@ -239,33 +240,18 @@ class DirectConvolution:
         scratch = self._scratch(e)
         rows, columns = self._staged_size
         depth = self.shape.in_channels
+        staging = Staging(
+            arithmetic=self.arithmetic,
+            padding=self.padding,
+            strides=self.strides.x,
+            channels=depth,
+            rows=rows,
+            columns=columns,
+            words=depth,
+        )
         top = e.sub(e.mul(first_row, self.shape.stride[0]), self.padding.before[0])
-        with e.loop(0, rows) as loop:
-            row = e.add(top, loop.index)
-            target = e.address(scratch, e.mul(loop.index, columns * depth))
-            inside = e.both(e.compare(">=", row, 0), e.compare("<", row, self.padding.x_size[0]))
-            with e.when(inside):
-                self._stage_row(e, e.address(image, e.mul(row, self.strides.x[1])), target, columns)
-            with e.when(e.negated(inside)):
-                self.arithmetic.fill(e, target, 0, columns * depth)
+        staging.emit(e, image, top, scratch, rows * columns * depth)
         return _Source(scratch, (0, columns * depth, depth), first_row)
-
-    def _stage_row(self, e: Emitter, source: IRValue, target: IRValue, columns: int) -> None:
-        """Copy a row of input, with zeros on its left and right."""
-        padding, depth = self.padding, self.shape.in_channels
-        if padding is None:
-            return
-        # where the stride leaves pixels out, a row may end before its padding does
-        left = min(padding.before[1], columns)
-        there = min(padding.x_size[1], columns - left)
-        self.arithmetic.fill(e, target, 0, left * depth)
-        if self.strides.x[2] == depth:
-            e.copy(source, e.address(target, left * depth), there * depth)
-        else:
-            with e.loop(0, there) as pixel:
-                to = e.address(target, e.mul(e.add(pixel.index, left), depth))
-                e.copy(e.address(source, e.mul(pixel.index, self.strides.x[2])), to, depth)
-        self.arithmetic.fill(e, target, (left + there) * depth, columns * depth)
 
     def _emit_block(self, e: Emitter, chunk: _Chunk, block: _Block) -> None:
         """Write the loops over rows and tiles, for one block of filters."""
@@ -284,7 +270,7 @@ class DirectConvolution:
         row, pixel = at
         tile = Tile(pixels, -(-block.filters // self.lanes))
         weights, numbers = self._filters(e, chunk, block)
-        starts = self.arithmetic.starts(e, numbers, tile.vectors)
+        starts = self.arithmetic.load_sums(e, numbers, tile.vectors)
         strides = chunk.source.strides
         x = e.address(
             chunk.source.base,
@@ -303,10 +289,9 @@ class DirectConvolution:
             sums = emit_tile(e, tile, axes, x, step, read, starts * pixels, prefetch, self.arithmetic)
         sums = self.arithmetic.results(e, sums, numbers, (tile.vectors, self.packing.count))
         channel = e.add(e.mul(block.group, self.shape.filters), e.mul(block.place, self._width))
-        for index, value in enumerate(sums):
-            p, v = divmod(index, tile.vectors)
-            to = Place(chunk.image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
-            chunk.output.store(e, value, to, min(self.lanes, block.filters - v * self.lanes))
+        for place in range(pixels):
+            own = sums[place * tile.vectors : (place + 1) * tile.vectors]
+            chunk.output.store(e, own, Place(chunk.image, row, e.add(pixel, place), channel), block.filters)
 
     def _filters(self, e: Emitter, chunk: _Chunk, block: _Block) -> tuple[IRValue, IRValue]:
         """Return the addresses of a block's weights and of the first number of its filters."""

@@ -1,9 +1,11 @@
 """Epilogues: operations on a kernel's results before the store, such as activations and residual additions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import zip_longest
 
+from engine.compiler.emit.bfloat16 import pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import WORD_CHANNELS, integers_of, load_steps, real, store_bytes, words
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, emit
@@ -130,7 +132,8 @@ class Output:
         strides: elements between images, rows and pixels.
         epilogue: operations on the results.
         operands: addresses of its operands.
-        scale: scale of 8-bit integers, four channels to an element; None for float32.
+        scale: scale of 8-bit integers, four channels to an element; None for others.
+        is_bf16: whether results are stored in bfloat16, two channels to an element.
     """
 
     base: IRValue
@@ -138,14 +141,31 @@ class Output:
     epilogue: Epilogue
     operands: list[IRValue]
     scale: TensorScale | None = None
+    is_bf16: bool = False
 
-    def store(self, e: Emitter, result: IRValue, place: Place, count: int) -> None:
-        """Write the epilogue of the result at a place, a vector of `count` channels, and its store."""
-        result = finish(e, self.epilogue, result, self.operands, place, count)
+    def store(self, e: Emitter, results: Sequence[IRValue], place: Place, channels: int) -> None:
+        """Write the epilogue of a pixel's results, vectors of `channels` channels from a place on, and their stores."""
+        counts = [min(e.lanes, channels - start) for start in range(0, channels, e.lanes)]
+        places = [replace(place, channel=e.add(place.channel, v * e.lanes)) for v in range(len(counts))]
         steps = zip((place.image, place.row, place.pixel), self.strides, strict=True)
         offset = [e.mul(index, step) for index, step in steps]
-        if self.scale is None:
-            e.store(result, self.base, *offset, place.channel, count=count)
+        finished = (
+            finish(e, self.epilogue, result, self.operands, here, count)
+            for result, here, count in zip(results, places, counts, strict=True)
+        )
+        if self.is_bf16:
+            target = e.address(self.base, *offset, e.divmod(place.channel, 2)[0])
+            self._store_pairs(e, list(finished), target, channels // 2)
             return
-        channel = e.divmod(place.channel, WORD_CHANNELS)[0]
-        store_bytes(e, integers_of(e, result, self.scale), self.base, *offset, channel, count=count)
+        for result, here, count in zip(finished, places, counts, strict=True):
+            if self.scale is None:
+                e.store(result, self.base, *offset, here.channel, count=count)
+            else:
+                word = e.divmod(here.channel, WORD_CHANNELS)[0]
+                store_bytes(e, integers_of(e, result, self.scale), self.base, *offset, word, count=count)
+
+    def _store_pairs(self, e: Emitter, results: list[IRValue], target: IRValue, words: int) -> None:
+        """Write the stores of so many words of two results."""
+        pairs = zip_longest(results[::2], results[1::2], fillvalue=e.splat(0.0))
+        for start, both in zip(range(0, words, e.lanes), pairs, strict=True):
+            e.store(pair_up(e, *both), target, start, count=min(e.lanes, words - start))

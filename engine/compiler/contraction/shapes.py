@@ -1,6 +1,6 @@
 """Shapes that several kernels have in common: of convolutions, and of products of matrices."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from engine.compiler.contraction.epilogue import Epilogue
@@ -54,6 +54,10 @@ class ConvShape:
     def out_channels(self) -> int:
         """Channels of the output, of all groups."""
         return self.filters * self.groups
+
+    def in_words(self, per_word: int) -> "ConvShape":
+        """Return the same with its channels counted in words of so many."""
+        return replace(self, channels=-(-self.channels // per_word))
 
     @property
     def pixels(self) -> int:

@@ -146,7 +146,6 @@ class StreamedConvolution:
         for filters in each_block(e, e.chunk, self.shape.filters, self._width):
             with e.loop(0, self.shape.pixels) as loop:
                 image, row, pixel = e.unravel(loop.index, (self.shape.images, *self.shape.size))
-                for start in range(0, filters, e.lanes):
-                    value = e.load(sums, e.mul(loop.index, self._width), start)
-                    place = Place(image, row, pixel, e.add(e.mul(e.chunk, self._width), start))
-                    output.store(e, value, place, min(e.lanes, filters - start))
+                here = e.address(sums, e.mul(loop.index, self._width))
+                results = FLOAT32.load_sums(e, here, -(-filters // e.lanes))
+                output.store(e, results, Place(image, row, pixel, e.mul(e.chunk, self._width)), filters)

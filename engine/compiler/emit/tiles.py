@@ -37,13 +37,7 @@ def release(e: Emitter) -> None:
     e.builder.call(e.intrinsic("llvm.x86.tilerelease", ir.VoidType(), []), [])
 
 
-def multiply(e: Emitter, total: int, left: int, right: int) -> None:
-    """Write the product of two tiles of bfloat16 pairs, added to a third tile."""
+def multiply(e: Emitter, product: str, total: int, left: int, right: int) -> None:
+    """Write the product of two tiles, added to a third tile; `product` is the intrinsic for the type of their words."""
     numbers = [ir.Constant(I8, tile) for tile in (total, left, right)]
-    e.builder.call(e.intrinsic("llvm.x86.tdpbf16ps", ir.VoidType(), [I8] * 3), numbers)
-
-
-def multiply_integers(e: Emitter, total: int, left: int, right: int) -> None:
-    """Write the product of a tile of four integers of 0 to 255 a word and one of -127 to 127, added to a third tile."""
-    numbers = [ir.Constant(I8, tile) for tile in (total, left, right)]
-    e.builder.call(e.intrinsic("llvm.x86.tdpbusd", ir.VoidType(), [I8] * 3), numbers)
+    e.builder.call(e.intrinsic(product, ir.VoidType(), [I8] * 3), numbers)

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from math import prod
 
-from engine.compiler.contraction.bf16_convolution import Bf16Convolution
-from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.contraction.bf16_staging import can_stage_planes
+from engine.compiler.contraction.arithmetic import BF16
 from engine.compiler.contraction.epilogue import Epilogue
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.split import even_size
+from engine.compiler.contraction.staged_convolution import StagedConvolution
+from engine.compiler.contraction.staged_layout import StagedLayout, choose_runs
+from engine.compiler.contraction.staging import can_stage_planes
 from engine.compiler.contraction.tile import Tile, cycles_of, fitting_tiles
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import Convolution, Linear, TransposedConvolution
@@ -63,15 +64,14 @@ def convolve_bf16(selector: Selector, work: Bf16Work) -> None:
     """Add the call of a convolution of rounded operands."""
     node, shape, weight = work.node, work.shape, work.weight
     rows, blocks = _chunk(selector, shape, prod(work.spread))
-    layout = Bf16Layout(shape, rows, choose_runs(shape), selector.lanes)
     is_planar = (
         not work.is_bf16[0]
         and not has_channels_last(work.x)
         and work.x.strides[3] == 1
-        and can_stage_planes(layout)
+        and can_stage_planes(choose_runs(shape.in_words(BF16.per_word)).pixel_words)
     )
     x = work.x if is_planar else channels_last(selector, work.x)
-    kernel = Bf16Convolution(
+    kernel = StagedConvolution(
         shape=shape,
         strides=ImageStrides(image_strides(x), image_strides(work.out)),
         padding=work.padding,
@@ -84,9 +84,10 @@ def convolve_bf16(selector: Selector, work: Bf16Work) -> None:
         prefetches_weights=selector.machine.is_far(2 * weight.size),
         channel_step=x.strides[1] if is_planar else 1,
         spread=work.spread,
-        is_bf16=work.is_bf16,
+        rounds=not work.is_bf16[0],
+        stores_bf16=work.is_bf16[1],
     )
-    weights, bias = selector.weights(node, kernel, weight, node.bias)
+    weights, bias = selector.weights(node, kernel.packing, weight, node.bias)
     selector.call(kernel, x, weights, bias, work.out, *work.operands, precision=Precision.BF16)
 
 
@@ -97,7 +98,8 @@ def _chunk(selector: Selector, shape: ConvShape, windows: int) -> tuple[int, int
     they share the rows.
     """
     rows, machine = shape.size[0], selector.machine
-    layout = Bf16Layout(shape, rows, choose_runs(shape), selector.lanes)
+    in_words = shape.in_words(BF16.per_word)
+    layout = StagedLayout(in_words, rows, choose_runs(in_words), selector.lanes)
     every = layout.blocks * windows  # no kernel's blocks are narrower than a vector
     staged, weights = 4 * layout.plane_words, 4 * layout.block_words * every
     has_many = machine.is_far(weights)  # of which each is to be read less often

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from math import prod
 
-from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.contraction.int8_tiles import tile_layout
 from engine.compiler.contraction.shapes import ConvShape
+from engine.compiler.contraction.staged_layout import StagedLayout, choose_runs
 from engine.compiler.selection.machine import Effort, Machine
 from engine.precision import Precision
 from engine.quantization.int4 import GROUP
@@ -71,8 +70,8 @@ def compact_winograd(machine: Machine, shape: ConvShape) -> Effort:
 
 def bf16(machine: Machine, shape: ConvShape) -> Effort:
     """Return the effort of a convolution, without groups, of operands rounded to bfloat16."""
-    layout = Bf16Layout(shape, shape.size[0], choose_runs(shape), machine.target.lanes)
-    vectors, depth = _vectors(machine, shape), shape.taps * 2 * -(-shape.channels // 2)
+    layout = _layout(shape.in_words(2))
+    vectors, depth = _vectors(machine, shape), shape.taps * 2 * layout.shape.channels
     effort = Effort(
         multiply_adds=0.0 if machine.target.has_tiles else vectors * machine.target.lanes * depth,
         precision=Precision.BF16,
@@ -102,8 +101,7 @@ def int8(machine: Machine, shape: ConvShape) -> Effort:
 
 def int8_tiles(machine: Machine, shape: ConvShape) -> Effort:
     """Return the same in matrix registers."""
-    in_words = replace(shape, channels=-(-shape.channels // 4))
-    layout = tile_layout(in_words, shape.size[0], TILE_WIDTH)
+    layout = _layout(shape.in_words(4))
     plain = int8(machine, shape)
     moved = plain.moved + 4 * shape.images * layout.plane_words
     return _in_tiles(replace(plain, multiply_adds=0.0, moved=moved), layout)
@@ -114,7 +112,12 @@ def tiles_of(shape: ConvShape, outputs: int) -> int:
     return shape.images * prod(-(-extent // outputs) for extent in shape.size)
 
 
-def _in_tiles(effort: Effort, layout: Bf16Layout) -> Effort:
+def _layout(shape: ConvShape) -> StagedLayout:
+    """Return how a convolution's operands lie where all rows are staged; `shape` counts channels in words."""
+    return StagedLayout(shape, shape.size[0], choose_runs(shape), TILE_WIDTH)
+
+
+def _in_tiles(effort: Effort, layout: StagedLayout) -> Effort:
     shape = layout.shape
     tiles = shape.images * -(-layout.pixels // TILE_WIDTH) * -(-shape.filters // TILE_WIDTH)
     moved = effort.moved + tiles * _TILE_BYTES

@@ -10,11 +10,12 @@ import numpy as np
 from engine.compiler.contraction.arithmetic import Int8
 from engine.compiler.contraction.convolution import DirectConvolution
 from engine.compiler.contraction.epilogue import Epilogue
-from engine.compiler.contraction.int8_tiles import Int8TileConvolution, tile_layout
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.split import ChunkSize, even_size
+from engine.compiler.contraction.staged_convolution import StagedConvolution
+from engine.compiler.contraction.staged_layout import StagedLayout, choose_runs
 from engine.compiler.contraction.tile import Tile, choose_tile
-from engine.compiler.emit.int8 import WORD_CHANNELS, words
+from engine.compiler.emit.int8 import WORD_CHANNELS
 from engine.compiler.emit.jit import Kernel
 from engine.compiler.graph import Dequantize, Int8Convolution, Int8Pool, Quantize, Requantize
 from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel, RequantizeKernel
@@ -159,7 +160,7 @@ def _direct(
     images: tuple[View, View],
     epilogue: Epilogue,
     operands: list[View],
-) -> DirectConvolution | Int8TileConvolution:
+) -> DirectConvolution | StagedConvolution:
     x, out = images
     shape = _shape(node, out)
     is_padded = any(node.padding)
@@ -167,7 +168,7 @@ def _direct(
         shape = replace(shape, size=(1, prod(shape.size)))
     tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
     return DirectConvolution(
-        shape=replace(shape, channels=words(shape.channels)),
+        shape=shape.in_words(WORD_CHANNELS),
         strides=ImageStrides(image_strides(x), image_strides(out)),
         tile=tile,
         chunk=_chunk(selector, node, x, shape, tile),
@@ -186,7 +187,7 @@ def contraction(
     images: tuple[View, View],
     epilogue: Epilogue,
     operands: list[View],
-) -> DirectConvolution | Int8TileConvolution:
+) -> DirectConvolution | StagedConvolution:
     """Choose the kernel of a convolution that is not depthwise: in matrix registers or in vectors."""
     machine, shape = selector.machine, _shape(node, images[1])
     efforts = {_VECTORS: cost.int8(machine, shape)}
@@ -202,11 +203,10 @@ def _in_tiles(
     images: tuple[View, View],
     epilogue: Epilogue,
     operands: list[View],
-) -> DirectConvolution | Int8TileConvolution:
+) -> DirectConvolution | StagedConvolution:
     x, out = images
     machine, shape = selector.machine, _shape(node, out)
     shared = parallel_parts(machine.time(cost.int8_tiles(machine, shape)), selector.threads, 2)
-    shape = replace(shape, channels=x.shape[1])
     has_more_weights = _has_more_weights(node, x, shape)
     rows, blocks = _tile_chunk(shape, machine.chunk, selector.threads, shared, has_more_weights)
     padding = _padding(node, x)
@@ -214,12 +214,13 @@ def _in_tiles(
     if rows == shape.size[0] and not any(node.padding) and is_flat(shape, views):
         shape, rows = replace(shape, size=(1, prod(shape.size))), 1
         padding = ImplicitPadding(shape.size, (0, 0))
-    return Int8TileConvolution(
+    return StagedConvolution(
         shape=shape,
         strides=ImageStrides(image_strides(x), image_strides(out)),
         padding=padding,
         rows=rows,
         blocks=blocks,
+        has_tiles=True,
         group=(2, 2),
         lanes=selector.lanes,
         epilogue=epilogue,
@@ -237,7 +238,8 @@ def _tile_chunk(
     Threads share the filters as well where an image has too few rows for them, as the only one of a linear layer.
     """
     rows, images = shape.size[0], shape.images
-    layout = tile_layout(shape, rows, 2 * cost.TILE_WIDTH)
+    in_words = shape.in_words(WORD_CHANNELS)
+    layout = StagedLayout(in_words, rows, choose_runs(in_words), 2 * cost.TILE_WIDTH)
     least = min(rows, -(-4 * layout.plane_words // room))
     shares_filters = has_more_weights or rows * images < shared
     block_parts = _filter_parts(layout.blocks, shared, threads) if shares_filters else 1

@@ -5,7 +5,7 @@ import numpy as np
 from engine.compiler.contraction.arithmetic import Int8
 from engine.compiler.contraction.convolution import DirectConvolution
 from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.contraction.int8_tiles import Int8TileConvolution
+from engine.compiler.contraction.staged_convolution import StagedConvolution
 from engine.compiler.emit.int8 import ZERO
 from engine.compiler.graph import Int8Convolution, Int8Linear, RowQuantize
 from engine.compiler.kernels.row_quantization import RowQuantization
@@ -48,7 +48,7 @@ def select_int8_linear(selector: Selector, node: Int8Linear) -> None:
     epilogue = Epilogue(node.epilogue, tuple(described))
     images = _as_image(x), _as_image(out)
     numbers = np.stack([node.weights.scales, np.zeros_like(node.weights.scales)])
-    kernel: DirectConvolution | Int8TileConvolution
+    kernel: DirectConvolution | StagedConvolution
     if selector.is_dynamic:  # in vectors, as only those kernels have runtime rows
         kernel = dynamic_kernel(selector, x, out, epilogue, Int8(_STEPS))
     else:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.compiler.contraction import bf16_layout
+from engine.compiler.contraction import arithmetic
 from engine.compiler.emit import quantized_files
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
@@ -65,7 +65,7 @@ def off_by_one(weight: Array) -> QuantizedWeights:
 
 
 def test_weights_that_are_cut_off_rather_than_rounded_are_found() -> None:
-    with patch.object(bf16_layout, "bfloat16_bits", truncated):
+    with patch.object(arithmetic, "bfloat16_bits", truncated):
         (found,) = run("bf16")
     assert "operand" in found.text
 

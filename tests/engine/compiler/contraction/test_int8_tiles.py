@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from engine.compiler.contraction.arithmetic import Int8
 from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.contraction.int8_tiles import Int8TileConvolution, tile_layout
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.staged_convolution import StagedConvolution
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import target_named
 from engine.quantization.tensor_scale import TensorScale
@@ -42,15 +42,18 @@ def test_any_shape(data: st.DataObject) -> None:
     other = random.integers(0, 256, (images, *size, filters)).astype(np.uint8)
     other_scale = TensorScale(700.0, 100)
     group = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
-    shape = ConvShape(images=images, size=size, channels=words, filters=filters, kernel=kernel, stride=stride)
+    shape = ConvShape(
+        images=images, size=size, channels=channels, filters=filters, kernel=kernel, stride=stride
+    )
     chunk_rows = data.draw(st.integers(1, size[0]))
-    blocks = tile_layout(shape, chunk_rows, 16 * group[1]).blocks
-    made = Int8TileConvolution(
+    blocks = -(-filters // (16 * group[1]))
+    made = StagedConvolution(
         shape=shape,
         strides=ImageStrides(strides(rows, columns, words + gap), strides(*size, out_words)),
         padding=ImplicitPadding((rows, columns), padding),
         rows=chunk_rows,
         blocks=data.draw(st.integers(1, blocks)),
+        has_tiles=True,
         group=group,
         lanes=AMX.lanes,
         epilogue=Epilogue(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph
-from engine.compiler.contraction import bf16_loops
+from engine.compiler.contraction import epilogue
 from engine.compiler.emit.bfloat16 import pair_up
 from engine.compiler.passes import bf16
 from engine.compiler.program import assembler
@@ -118,7 +118,7 @@ def test_captured_numbers_are_those_that_are_stored(tmp_path: Path) -> None:
 
 @pytest.mark.plants_a_mistake
 def test_pairs_in_the_wrong_order_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bf16_loops, "pair_up", lambda e, first, second: pair_up(e, second, first))
+    monkeypatch.setattr(epilogue, "pair_up", lambda e, first, second: pair_up(e, second, first))
     graph = opened(tmp_path)
     graph.forward([X])
     assert [refusal.operator for refusal in graph.verification.refused] == ["relu"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine import Precision, RuntimeGraph, TraceLevel
-from engine.compiler.contraction.bf16_layout import Bf16Layout
+from engine.compiler.contraction.arithmetic import BF16, FilterPacking
 from engine.compiler.contraction.bf16_matmul import Bf16MatrixProduct
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.program import loss
@@ -101,14 +101,14 @@ def test_weights_take_half_of_the_memory(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("always_rounds")
 def test_a_wrong_kernel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One weight of a filter in the place of another makes a difference that verification sees."""
-    pack = Bf16Layout.pack
+    pack = FilterPacking.pack
 
-    def swapped(self: Bf16Layout, weight: Array, bias: Array | None) -> tuple[Array, Array]:
+    def swapped(self: FilterPacking, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         wrong = weight.copy()
         wrong[3, :2] = weight[3, 1::-1]
-        return pack(self, wrong, bias)
+        return pack(self, wrong if self.arithmetic == BF16 else weight, bias)
 
-    monkeypatch.setattr(Bf16Layout, "pack", swapped)
+    monkeypatch.setattr(FilterPacking, "pack", swapped)
     graph = opened(tmp_path, precision="bf16")
     graph.forward([X])
     (refusal,) = graph.verification.refused

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph, TensorScale
-from engine.compiler.contraction.bf16_convolution import Bf16Convolution
 from engine.compiler.contraction.convolution import DirectConvolution
-from engine.compiler.contraction.int8_tiles import tile_layout
 from engine.compiler.contraction.shapes import ConvShape
+from engine.compiler.contraction.staged_convolution import StagedConvolution
 from engine.compiler.emit.target import Target, host_target, target_named
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.selection.bf16 import product_group
@@ -135,7 +134,7 @@ def test_depthwise_shares_rows_or_the_channels_where_rows_are_few(tmp_path: Path
         assert found.chunks % threads == 0
 
 
-def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channels: int) -> Bf16Convolution:
+def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channels: int) -> StagedConvolution:
     """Return the kernel of a 3x3 convolution in bf16, whose program was not refused."""
     lines = (
         f"pnnx.Input in 0 1 x #x=(1,{channels},{size},{size})f32",
@@ -152,7 +151,7 @@ def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channe
         )
         graph.forward([numbers(1, channels, size, size)])
     assert graph.verification.refused == ()
-    (found,) = [made for made in calls_of(graph, threads) if isinstance(made, Bf16Convolution)]
+    (found,) = [made for made in calls_of(graph, threads) if isinstance(made, StagedConvolution)]
     return found
 
 
@@ -214,7 +213,7 @@ def test_matrix_registers_are_shared() -> None:
         threads, size, kernel, has_more_weights = case
         shape = ConvShape(images=1, size=size, channels=64, filters=256, kernel=kernel)
         rows, blocks = _tile_chunk(shape, 1 << 18, threads, threads, has_more_weights)
-        all_blocks = tile_layout(shape, size[0], 32).blocks
+        all_blocks = 256 // 32
         row_parts, block_parts = -(-size[0] // rows), -(-all_blocks // blocks)
         assert (block_parts > 1) == (threads > 1 and (has_more_weights or size[0] == 1))
         most = -(-row_parts * block_parts // threads) * rows * blocks

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.compiler.contraction.bf16_convolution import Bf16Convolution
-from engine.compiler.contraction.bf16_groups import PixelGroup, PixelGroups
-from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.contraction.bf16_staging import can_stage_planes
 from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.pixel_groups import PixelGroups
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.staged_convolution import StagedConvolution
+from engine.compiler.contraction.staged_layout import StagedLayout, choose_runs
+from engine.compiler.contraction.staging import can_stage_planes
 from engine.compiler.emit.bfloat16 import dot, pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import Leaf, apply
@@ -81,7 +81,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     x, weight = wide[..., :channels], numbers(filters, channels, *kernel, seed=1)
     bias = numbers(filters, seed=2) if data.draw(st.booleans()) else None
     size = output_size(x, kernel, stride, dilation, padding)
-    made = Bf16Convolution(
+    made = StagedConvolution(
         shape=ConvShape(
             images=images,
             size=size,
@@ -98,17 +98,18 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         has_tiles=target.has_tiles,
         group=group_of(target, data.draw(st.integers(1, 9)), data.draw(st.integers(1, 3))),
         lanes=target.lanes,
+        rounds=True,
         prefetches_weights=data.draw(st.booleans()),
     )
     wanted = expected(x, weight, bias, stride, dilation, padding=padding)
-    *_, out = run(made, target, wide, *made.pack(weight, bias), np.zeros_like(wanted))
+    *_, out = run(made, target, wide, *made.packing.pack(weight, bias), np.zeros_like(wanted))
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
 
 
-def make_plain(target: Target, x: Array, filters: int, epilogue: Epilogue | None = None) -> Bf16Convolution:
+def make_plain(target: Target, x: Array, filters: int, epilogue: Epilogue | None = None) -> StagedConvolution:
     """Return the kernel of a convolution of 3 x 3 with padding around the image."""
     images, rows, columns, channels = x.shape
-    return Bf16Convolution(
+    return StagedConvolution(
         shape=ConvShape(
             images=images, size=(rows, columns), channels=channels, filters=filters, kernel=(3, 3)
         ),
@@ -119,6 +120,7 @@ def make_plain(target: Target, x: Array, filters: int, epilogue: Epilogue | None
         has_tiles=target.has_tiles,
         group=group_of(target, 3, 2),
         lanes=target.lanes,
+        rounds=True,
         epilogue=epilogue or Epilogue(),
     )
 
@@ -130,8 +132,8 @@ def test_groups_of_pixels(target: Target) -> None:
     plain = make_plain(target, x, 40)
     wanted = expected(x, weight, bias, (1, 1), (1, 1), padding=(2, 2))
 
-    def result(kernel: Bf16Convolution) -> Array:
-        return run(kernel, target, x, *kernel.pack(weight, bias), np.zeros_like(wanted))[3]
+    def result(kernel: StagedConvolution) -> Array:
+        return run(kernel, target, x, *kernel.packing.pack(weight, bias), np.zeros_like(wanted))[3]
 
     of_plain = result(plain)
 
@@ -159,10 +161,8 @@ class Census:
         return (line(self.groups.count, is_written=True),)
 
     def emit(self, e: Emitter) -> None:
-        def count(group: PixelGroup) -> None:
+        for group in self.groups.each(e, self.rows):
             e.store(e.splat(float(group.count)), e.argument(0), group.index, count=1)
-
-        self.groups.emit(e, self.rows, count)
 
 
 def test_groups_are_numbered_and_have_all_pixels() -> None:
@@ -170,7 +170,7 @@ def test_groups_are_numbered_and_have_all_pixels() -> None:
 
     def check(case: tuple[int, int, bool]) -> None:
         most, rows, runs_on = case
-        layout = Bf16Layout(shape, rows, choose_runs(shape), 16)
+        layout = StagedLayout(shape, rows, choose_runs(shape), 16)
         groups = PixelGroups(layout, most, runs_on)
         target = supported_targets()[0]
         (counts,) = run(Census(groups, rows), target, np.zeros(groups.count, np.float32), threads=1)
@@ -209,7 +209,9 @@ def test_epilogue(target: Target) -> None:
     made = make_plain(target, x, 24, Epilogue(expression, operands))
     plain = expected(x, weight, None, (1, 1), (1, 1), padding=(2, 2))
     wanted = (plain + residual) * factor[:, None, None] + number
-    out = run(made, target, x, *made.pack(weight, None), np.zeros_like(plain), residual, factor, number)[3]
+    out = run(
+        made, target, x, *made.packing.pack(weight, None), np.zeros_like(plain), residual, factor, number
+    )[3]
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -222,7 +224,7 @@ def test_what_is_not_finite_stays_where_it_belongs(target: Target) -> None:
     made = make_plain(target, x, 16)
     with np.errstate(all="ignore"):
         wanted = expected(x, weight, None, (1, 1), (1, 1), padding=(2, 2))
-    *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(wanted))
+    *_, out = run(made, target, x, *made.packing.pack(weight, None), np.zeros_like(wanted))
     np.testing.assert_array_equal(np.isnan(out), np.isnan(wanted))
     np.testing.assert_array_equal(np.isinf(out), np.isinf(wanted))
     finite = np.isfinite(wanted)
@@ -243,9 +245,9 @@ def test_planes_of_channels(target: Target, channels: int, columns: int) -> None
     plain = make_plain(target, x, 20)
     strides_x = (channels * 9 * columns, columns, 1)
     made = replace(plain, strides=replace(plain.strides, x=strides_x), channel_step=9 * columns)
-    assert can_stage_planes(made.staged)
+    assert can_stage_planes(made.staged.runs.pixel_words)
     wanted = expected(x, weight, bias, (1, 1), (1, 1), padding=(2, 2))
-    *_, out = run(made, target, planes, *made.pack(weight, bias), np.zeros_like(wanted))
+    *_, out = run(made, target, planes, *made.packing.pack(weight, bias), np.zeros_like(wanted))
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -258,7 +260,7 @@ def test_pixels_that_spread(target: Target, spread: tuple[int, int], filters: in
     weight = numbers(12, filters, *spread, seed=1)
     size = 5 * spread[0], 7 * spread[1]
     residual = numbers(2, *size, filters, seed=3)
-    made = Bf16Convolution(
+    made = StagedConvolution(
         shape=ConvShape(images=2, size=(5, 7), channels=12, filters=filters),
         strides=ImageStrides(strides(5, 7, 12), strides(*size, filters)),
         padding=ImplicitPadding((5, 7), (0, 0)),
@@ -267,6 +269,7 @@ def test_pixels_that_spread(target: Target, spread: tuple[int, int], filters: in
         has_tiles=target.has_tiles,
         group=group_of(target, 3, 2),
         lanes=target.lanes,
+        rounds=True,
         epilogue=Epilogue(
             apply("add", Leaf(0), Leaf(1)), (EpilogueOperand(Broadcast.FULL, strides(*size, filters)),)
         ),
@@ -275,7 +278,7 @@ def test_pixels_that_spread(target: Target, spread: tuple[int, int], filters: in
     rounded = rounded_to_bfloat16(x).transpose(0, 3, 1, 2), rounded_to_bfloat16(weight)
     y = transposed_convolve(*rounded, bias, spread, (0, 0), (0, 0), 1, (1, 1))
     wanted = y.transpose(0, 2, 3, 1) + residual
-    packed = made.pack(weight.transpose(2, 3, 1, 0).reshape(-1, 12, 1, 1), bias)
+    packed = made.packing.pack(weight.transpose(2, 3, 1, 0).reshape(-1, 12, 1, 1), bias)
     out = run(made, target, x, *packed, np.zeros_like(residual), residual)[3]
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
 
@@ -304,7 +307,7 @@ def test_pairs_in_memory(target: Target, data: st.DataObject) -> None:
     spread_size = size[0] * spread[0], size[1] * spread[1]
     residual = numbers(2, *spread_size, filters, seed=3)
     full = EpilogueOperand(Broadcast.FULL, strides(*spread_size, filters))
-    plain = Bf16Convolution(
+    plain = StagedConvolution(
         shape=ConvShape(
             images=2, size=size, channels=channels, filters=filters, kernel=kernel, stride=stride
         ),
@@ -315,15 +318,16 @@ def test_pairs_in_memory(target: Target, data: st.DataObject) -> None:
         has_tiles=target.has_tiles,
         group=group_of(target, data.draw(st.integers(1, 9)), data.draw(st.integers(1, 3))),
         lanes=target.lanes,
+        rounds=True,
         epilogue=Epilogue(apply("add", Leaf(0), Leaf(1)), (full,)),
         spread=spread,
     )
-    packed, empty = plain.pack(weight, bias), np.zeros_like(residual)
+    packed, empty = plain.packing.pack(weight, bias), np.zeros_like(residual)
     wanted = run(plain, target, x, *packed, empty, residual)[3]
     reads, stores = data.draw(st.sampled_from([(True, False), (False, True), (True, True)]))
     strides_x = strides(*size_x, (channels + gap) // 2) if reads else plain.strides.x
     strides_out = strides(*spread_size, filters // 2) if stores else plain.strides.out
-    made = replace(plain, strides=ImageStrides(strides_x, strides_out), is_bf16=(reads, stores))
+    made = replace(plain, strides=ImageStrides(strides_x, strides_out), rounds=not reads, stores_bf16=stores)
     there = pairs_of(empty) if stores else empty
     out = run(made, target, pairs_of(x) if reads else x, *packed, there, residual)[3]
     expected_bits = pairs_of(wanted) if stores else wanted
@@ -387,7 +391,7 @@ def test_steps_are_as_few_as_the_channels_allow() -> None:
         shape = ConvShape(
             images=1, size=(1, 1), channels=channels, filters=1, kernel=kernel, dilation=(1, dilation)
         )
-        runs = choose_runs(shape)
+        runs = choose_runs(shape.in_words(2))
         assert 2 * runs.steps * runs.step_words * runs.count >= channels * kernel[1]
         return runs.count * runs.steps
 

@@ -1,14 +1,14 @@
 """The groups that a chunk's pixels are taken in: each is multiplied at once by a block of filters.
 
 In vectors, groups keep to the rows of the output: each is a part of one row, or some whole rows. In matrix registers
-they run on from row to row over all numbers of `bf16_layout.py`, as pixels have to lie evenly there; pixels of
+they run on from row to row over all numbers of `staged_layout.py`, as pixels have to lie evenly there; pixels of
 numbers beyond a row's end are computed and dropped.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.compiler.contraction.bf16_layout import Bf16Layout
+from engine.compiler.contraction.staged_layout import StagedLayout
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex
 
@@ -42,7 +42,7 @@ class PixelGroups:
         runs_on: whether groups run on from row to row.
     """
 
-    layout: Bf16Layout
+    layout: StagedLayout
     most: int
     runs_on: bool
 
@@ -62,30 +62,28 @@ class PixelGroups:
             return -(-layout.pixels // columns)
         return -(-layout.rows // rows) * -(-layout.shape.size[1] // columns)
 
-    def emit(self, e: Emitter, rows: IRIndex, write: Callable[[PixelGroup], None]) -> None:
-        """Write the loops over the groups of a chunk that has so many rows; `write` writes what is done to each.
+    def each(self, e: Emitter, rows: IRIndex) -> Iterator[PixelGroup]:
+        """Write the loops over the groups of a chunk that has so many rows.
 
         The last group may reach over rows that this chunk does not have and others have: these are staged all the same.
         """
         layout, (height, width) = self.layout, self.size
         columns = layout.shape.size[1]
         if self.runs_on:
-            self._emit_row(e, 0, (e.mul(rows, layout.row_pixels), layout.pixels), write)
+            yield from self._of_row(e, 0, (e.mul(rows, layout.row_pixels), layout.pixels))
         elif width < columns:
             with e.loop(0, rows) as loop:
-                self._emit_row(e, loop.index, (columns, columns), write)
+                yield from self._of_row(e, loop.index, (columns, columns))
         else:
             for first, count in _cut(e, rows, layout.rows, height):
-                write(PixelGroup(first, 0, e.divmod(first, height)[0], count * width, width))
+                yield PixelGroup(first, 0, e.divmod(first, height)[0], count * width, width)
 
-    def _emit_row(
-        self, e: Emitter, row: IRIndex, end: tuple[IRIndex, int], write: Callable[[PixelGroup], None]
-    ) -> None:
+    def _of_row(self, e: Emitter, row: IRIndex, end: tuple[IRIndex, int]) -> Iterator[PixelGroup]:
         """Write the loop over the groups of a row up to an end, of which is known how far it is at most."""
         width = self.size[1]
         before = e.mul(row, -(-end[1] // width))
         for first, count in _cut(e, *end, width):
-            write(PixelGroup(row, first, e.add(before, e.divmod(first, width)[0]), count, count))
+            yield PixelGroup(row, first, e.add(before, e.divmod(first, width)[0]), count, count)
 
 
 def _cut(e: Emitter, end: IRIndex, most: int, step: int) -> Iterator[tuple[IRIndex, int]]:

@@ -1,7 +1,7 @@
-"""Memory layout of a bf16 convolution's operands, in pairs of bfloat16.
+"""Memory layout of a convolution's staged input and of its weights, in words of bfloat16 or of 8-bit integers.
 
-A chunk of the convolution first copies its input into scratch memory, rounded, with zeros around it: the *staged*
-input. Channels are contiguous there, two in a word, and each pixel's are filled up with zeros. Rows that a stride
+A chunk of the convolution first copies its input into scratch memory, with its padding around it: the *staged*
+input. Channels are contiguous there, several in a word, and each pixel's are filled up. Rows that a stride
 separates lie apart: all rows of one remainder modulo the stride, then those of the next, so that what the windows of
 neighbouring rows of output begin at lies evenly. A pixel of the output therefore has one number, over all rows: its row
 times `row_pixels`, plus its column. Numbers beyond a row's end are pixels that matrix registers compute and that are
@@ -13,12 +13,7 @@ pixel's channels, or, where these are few, of the channels of all pixels in a ro
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from engine.compiler.contraction.shapes import ConvShape
-from engine.compiler.memory.alignment import aligned_zeros
-from engine.dtypes import Array
-from engine.kernels.bfloat16 import bfloat16_bits
 
 MAX_WORDS = 16
 """Maximum words of a step: those of a row of a matrix register."""
@@ -42,8 +37,12 @@ class Runs:
 
 
 def choose_runs(shape: ConvShape) -> Runs:
-    """Return the way to cut a row of a window that takes the fewest steps, the one with short pixels of several."""
-    words, columns = -(-shape.channels // 2), shape.kernel[1]
+    """Return the way to cut a row of a window that takes the fewest steps, the one with short pixels of several.
+
+    Args:
+        shape: shape of the convolution, its channels counted in words.
+    """
+    words, columns = shape.channels, shape.kernel[1]
     steps = -(-words // MAX_WORDS)
     step_words = -(-words // steps)
     ways = [Runs(steps * step_words, columns, steps, step_words)]
@@ -60,11 +59,11 @@ def _joined(columns: int, pixel_words: int) -> Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Bf16Layout:
+class StagedLayout:
     """The staged input of a chunk, and packed weights.
 
     Attributes:
-        shape: shape of the convolution, without groups.
+        shape: shape of the convolution, without groups, its channels counted in words.
         rows: rows of output of a chunk.
         runs: how a row of a window is cut into steps.
         width: filters of a block.
@@ -151,27 +150,3 @@ class Bf16Layout:
     def block_words(self) -> int:
         """Words of a block's weights."""
         return self.steps * self.runs.step_words * self.width
-
-    @property
-    def packed_sizes(self) -> tuple[int, int]:
-        """Words of packed weights, and of the bias."""
-        return self.blocks * self.block_words, self.blocks * self.width
-
-    def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
-        """Pack weights (filters, channels, rows, columns) and bias; absent filters and channels are 0.
-
-        Weights become [block][row][column][pair of channels][filter of the block], each a word of two bfloat16.
-        """
-        filters, channels, rows, columns = weight.shape
-        words = self.runs.pixel_words
-        bits = np.zeros((self.blocks * self.width, rows, columns, words, 2), np.uint16)
-        bits.reshape(*bits.shape[:3], 2 * words)[:filters, ..., :channels] = bfloat16_bits(weight).transpose(
-            0, 2, 3, 1
-        )
-        packed = aligned_zeros((self.blocks, rows * columns * words, self.width))
-        halves = bits.reshape(self.blocks, self.width, rows * columns * words, 2).transpose(0, 2, 1, 3)
-        packed.view(np.uint16).reshape(*packed.shape, 2)[...] = halves
-        starts = aligned_zeros((self.blocks * self.width,))
-        if bias is not None:
-            starts[: self.shape.filters] = bias
-        return packed, starts

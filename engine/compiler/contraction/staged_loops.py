@@ -1,36 +1,34 @@
-"""The loops over blocks of filters and groups of pixels that kernels of bf16 operands have in common."""
+"""The loops over blocks of filters and groups of pixels that kernels of staged operands have in common."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import zip_longest
 from math import prod
 
-from engine.compiler.contraction.bf16_groups import PixelGroup, PixelGroups
-from engine.compiler.contraction.bf16_layout import Bf16Layout, choose_runs
-from engine.compiler.contraction.bf16_product import (
-    Bf16Operands,
-    Bf16Product,
+from engine.compiler.contraction.arithmetic import BF16, Arithmetic
+from engine.compiler.contraction.block_product import (
+    BlockOperands,
+    BlockProduct,
     TileProduct,
     VectorProduct,
     max_rows,
 )
-from engine.compiler.contraction.epilogue import Epilogue, Place, finish
+from engine.compiler.contraction.epilogue import Output, Place
+from engine.compiler.contraction.pixel_groups import PixelGroup, PixelGroups
 from engine.compiler.contraction.shapes import ConvShape
-from engine.compiler.contraction.tile import LINE
-from engine.compiler.emit.bfloat16 import pair_up
+from engine.compiler.contraction.staged_layout import StagedLayout, choose_runs
+from engine.compiler.contraction.tile import LINE, each_block
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 
 
 @dataclass(frozen=True, slots=True)
-class Bf16Chunk:
+class StagedChunk:
     """Operands of a call.
 
     Attributes:
         weights: address of packed weights.
-        bias: address of what sums start with.
-        out: address of the output.
-        operands: addresses of the epilogue's operands.
+        numbers: address of the numbers of filters.
+        output: where results go.
         sums: address of the sums of a group of tiles.
         staged: address of the staged input.
         image: its image.
@@ -39,9 +37,8 @@ class Bf16Chunk:
     """
 
     weights: IRValue
-    bias: IRValue
-    out: IRValue
-    operands: list[IRValue]
+    numbers: IRValue
+    output: Output
     sums: IRValue
     staged: IRValue
     image: IRIndex
@@ -50,20 +47,18 @@ class Bf16Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bf16Loops:
+class StagedLoops:
     """The loops of a chunk.
 
     Attributes:
-        shape: shape of the convolution, without groups.
+        shape: shape of the convolution, without groups, its channels counted in words.
         rows: rows of output of a chunk.
         has_tiles: whether products are made in matrix registers; else in vectors.
         group: numbers of pixels, and of vectors of filters: registers of a product.
         lanes: float32 lanes of a vector.
-        out_strides: elements between images, rows and pixels of the output.
-        epilogue: operations on the results.
+        arithmetic: arithmetic of the products.
         prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
         spread: rows and columns that each pixel becomes.
-        stores_bf16: whether results are stored in bfloat16, two channels to an element.
     """
 
     shape: ConvShape
@@ -71,25 +66,23 @@ class Bf16Loops:
     has_tiles: bool
     group: tuple[int, int]
     lanes: int
-    out_strides: tuple[int, int, int]
-    epilogue: Epilogue
+    arithmetic: Arithmetic = BF16
     prefetches_weights: bool = False
     spread: tuple[int, int] = (1, 1)
-    stores_bf16: bool = False
 
     @property
-    def staged(self) -> Bf16Layout:
+    def staged(self) -> StagedLayout:
         """How staged input and packed weights lie."""
         width = self.group[1] * (LINE if self.has_tiles else self.lanes)
-        return Bf16Layout(self.shape, self.rows, choose_runs(self.shape), width)
+        return StagedLayout(self.shape, self.rows, choose_runs(self.shape), width)
 
     @property
-    def product(self) -> Bf16Product:
+    def product(self) -> BlockProduct:
         """The multiplication unit: tiles or vectors."""
         staged = self.staged
         if self.has_tiles:
-            return TileProduct(staged, max_rows(staged.pixels), *self.group)
-        return VectorProduct(staged, *self.group, self.lanes)
+            return TileProduct(staged, self.arithmetic, max_rows(staged.pixels), *self.group)
+        return VectorProduct(staged, self.arithmetic, *self.group, self.lanes)
 
     @property
     def blocks(self) -> int:
@@ -121,7 +114,7 @@ class Bf16Loops:
         whole = pixels - pixels % product.group
         return self.staged.staged_words(whole + product.rounded(pixels - whole))
 
-    def emit(self, e: Emitter, chunk: Bf16Chunk, first: IRIndex, end: IRIndex) -> None:
+    def emit(self, e: Emitter, chunk: StagedChunk, first: IRIndex, end: IRIndex) -> None:
         """Write the loops over the blocks from `first` up to `end`."""
         starts, product = e.table(self.staged.starts), self.product
         product.begin(e)
@@ -129,29 +122,19 @@ class Bf16Loops:
             self._emit_block(e, chunk, starts, loop.index)
         product.end(e)
 
-    def _emit_block(self, e: Emitter, chunk: Bf16Chunk, starts: IRValue, block: IRIndex) -> None:
-        """Write the work on a block of filters: a full one, or the last one, which may have fewer."""
-        width = self.staged.width
-        last = self.shape.filters - (self.staged.blocks - 1) * width
-        if last == width or self.staged.blocks == 1:
-            self._emit_groups(e, chunk, starts, (block, last))
-            return
-        is_last = e.compare("==", self._in_window(e, block)[1], self.staged.blocks - 1)
-        with e.when(is_last):
-            self._emit_groups(e, chunk, starts, (block, last))
-        with e.when(e.negated(is_last)):
-            self._emit_groups(e, chunk, starts, (block, width))
+    def _emit_block(self, e: Emitter, chunk: StagedChunk, starts: IRValue, block: IRIndex) -> None:
+        """Write the loops over groups of pixels for a block of filters: a full one, or the last one."""
+        place = self._in_window(e, block)[1]
+        for filters in each_block(e, place, self.shape.filters, self.staged.width):
+            for group in self.groups.each(e, chunk.rows):
+                self._emit_group(e, chunk, starts, group, (block, filters))
 
     def _in_window(self, e: Emitter, block: IRIndex) -> tuple[IRIndex, IRIndex]:
         """Return the place in a window that a block of filters belongs to, and the block's place among its filters."""
         return (0, block) if self.spread == (1, 1) else e.divmod(block, self.staged.blocks)
 
-    def _emit_groups(self, e: Emitter, chunk: Bf16Chunk, starts: IRValue, block: tuple[IRIndex, int]) -> None:
-        """Write the loops over groups of pixels."""
-        self.groups.emit(e, chunk.rows, lambda group: self._emit_group(e, chunk, starts, group, block))
-
     def _emit_group(
-        self, e: Emitter, chunk: Bf16Chunk, starts: IRValue, group: PixelGroup, block: tuple[IRIndex, int]
+        self, e: Emitter, chunk: StagedChunk, starts: IRValue, group: PixelGroup, block: tuple[IRIndex, int]
     ) -> None:
         """Write the product of some pixels and a block, and what becomes of the sums."""
         staged = self.staged
@@ -159,10 +142,10 @@ class Bf16Loops:
         lines, parts = self.prefetched if self.prefetches_weights else (0, 1)
         part = e.mul(e.divmod(group.index, parts)[1], lines * LINE * self.product.rounds)
         first = e.add(e.mul(group.row, staged.row_pixels), group.column)
-        operands = Bf16Operands(
+        operands = BlockOperands(
             x=e.address(chunk.staged, e.mul(first, staged.pixel_step)),
             weights=weights,
-            bias=e.address(chunk.bias, e.mul(block[0], staged.width)),
+            numbers=e.address(chunk.numbers, e.mul(block[0], staged.width)),
             sums=chunk.sums,
             starts=starts,
             prefetch=e.address(weights, staged.block_words, part) if lines else None,
@@ -175,7 +158,7 @@ class Bf16Loops:
             self._finish_vectors(e, chunk, group, block, sums)
 
     def _finish_tiles(
-        self, e: Emitter, chunk: Bf16Chunk, group: PixelGroup, block: tuple[IRIndex, int]
+        self, e: Emitter, chunk: StagedChunk, group: PixelGroup, block: tuple[IRIndex, int]
     ) -> None:
         """Write the epilogue of sums in memory; those of pixels that are none of the output are dropped."""
         staged, columns = self.staged, self.shape.size[1]
@@ -184,13 +167,13 @@ class Bf16Loops:
             row, column = e.divmod(e.add(group.column, loop.index), staged.row_pixels)
             address = e.address(chunk.sums, e.mul(loop.index, staged.width))
             with e.when(e.compare("<", column, columns)) if staged.row_pixels > columns else nullcontext():
-                sums = [e.load(address, start) for start in range(0, block[1], e.lanes)]
+                sums = self.arithmetic.load_sums(e, address, -(-block[1] // e.lanes))
                 self._store(e, chunk, sums, (row, column), block)
 
     def _finish_vectors(
         self,
         e: Emitter,
-        chunk: Bf16Chunk,
+        chunk: StagedChunk,
         group: PixelGroup,
         block: tuple[IRIndex, int],
         sums: list[IRValue],
@@ -210,34 +193,21 @@ class Bf16Loops:
     def _store(
         self,
         e: Emitter,
-        chunk: Bf16Chunk,
+        chunk: StagedChunk,
         sums: list[IRValue],
         at: tuple[IRIndex, IRIndex],
         block: tuple[IRIndex, int],
     ) -> None:
         """Write the epilogue and the stores of a pixel's results."""
         number, filters = block
+        numbers = e.address(chunk.numbers, e.mul(number, self.staged.width))
+        results = self.arithmetic.results(e, sums, numbers, (len(sums), self.blocks * self.staged.width))
         window, number = self._in_window(e, number)
         down, right = e.divmod(window, self.spread[1])
         row = e.add(e.mul(e.add(chunk.first_row, at[0]), self.spread[0]), down)
         column = e.add(e.mul(at[1], self.spread[1]), right)
-        first = e.mul(number, self.staged.width)
-        results = []
-        for vector, total in enumerate(sums):
-            start = vector * e.lanes
-            place = Place(chunk.image, row, column, e.add(first, start))
-            count = min(e.lanes, filters - start)
-            results.append(finish(e, self.epilogue, total, chunk.operands, place, count))
-        steps = zip((chunk.image, row, column), self.out_strides, strict=True)
-        out = e.address(chunk.out, *(e.mul(i, step) for i, step in steps))
-        if self.stores_bf16:
-            results = [
-                pair_up(e, *both) for both in zip_longest(results[::2], results[1::2], fillvalue=e.splat(0.0))
-            ]
-            first, filters = e.divmod(first, 2)[0], filters // 2
-        for vector, result in enumerate(results):
-            start = vector * e.lanes
-            e.store(result, out, first, start, count=min(e.lanes, filters - start))
+        place = Place(chunk.image, row, column, e.mul(number, self.staged.width))
+        chunk.output.store(e, results, place, filters)
 
 
 def whole_lines(words: int) -> int:

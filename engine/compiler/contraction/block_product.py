@@ -1,6 +1,6 @@
-"""Products of staged pixels and packed weights, in pairs of bfloat16 with float32 sums: in AMX tiles, or in vectors.
+"""Products of staged pixels and packed weights: in AMX tiles, or in vectors.
 
-Both read pixels and weights in the order of `Bf16Layout`. The sums of a group of pixels and a block of filters stay
+Both read pixels and weights in the order of `StagedLayout`. The sums of a group of pixels and a block of filters stay
 in vectors; those of tiles go through memory, a row for each pixel, as there is no other way to the epilogue. The order
 of a sum does not depend on other results.
 """
@@ -8,9 +8,9 @@ of a sum does not depend on other results.
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.compiler.contraction.bf16_layout import Bf16Layout
+from engine.compiler.contraction.arithmetic import Arithmetic
+from engine.compiler.contraction.staged_layout import StagedLayout
 from engine.compiler.contraction.tile import LINE
-from engine.compiler.emit.bfloat16 import dot
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.tiles import ROWS, WORDS, configure, multiply, release
 from engine.compiler.emit.types import IRValue, TileShape
@@ -19,13 +19,13 @@ _UNROLL = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Bf16Operands:
+class BlockOperands:
     """Addresses of a product's operands.
 
     Attributes:
         x: address of the group's first pixel, staged.
         weights: address of the block's weights.
-        bias: address of the block's bias.
+        numbers: address of the first number of the block's filters: what their sums start with.
         sums: address of the sums of tiles; a row has as many as a block has filters.
         starts: table of the places of runs.
         prefetch: address of weights that are needed next; None for none.
@@ -34,14 +34,14 @@ class Bf16Operands:
 
     x: IRValue
     weights: IRValue
-    bias: IRValue
+    numbers: IRValue
     sums: IRValue
     starts: IRValue
     prefetch: IRValue | None = None
     lines: int = 0
 
 
-class Bf16Product(Protocol):
+class BlockProduct(Protocol):
     """Multiplication of groups of pixels by blocks of filters: in tiles or vectors."""
 
     @property
@@ -66,7 +66,7 @@ class Bf16Product(Protocol):
         """Write what has to be done after the last one."""
 
     def emit(
-        self, e: Emitter, operands: Bf16Operands, pixels: tuple[int, int], filters: int
+        self, e: Emitter, operands: BlockOperands, pixels: tuple[int, int], filters: int
     ) -> list[IRValue]:
         """Write the product of so many pixels, at most a group, and filters, at most a block.
 
@@ -87,12 +87,14 @@ class TileProduct:
 
     Attributes:
         layout: layout of the operands.
+        arithmetic: arithmetic of the products.
         rows: pixels of a tile.
         pixel_tiles: tiles of pixels in a group.
         filter_tiles: tiles of filters in a block.
     """
 
-    layout: Bf16Layout
+    layout: StagedLayout
+    arithmetic: Arithmetic
     rows: int
     pixel_tiles: int
     filter_tiles: int
@@ -132,13 +134,13 @@ class TileProduct:
         return TileShape(self.rows, WORDS), TileShape(self.rows, words), TileShape(words, WORDS)
 
     def emit(
-        self, e: Emitter, operands: Bf16Operands, pixels: tuple[int, int], filters: int
+        self, e: Emitter, operands: BlockOperands, pixels: tuple[int, int], filters: int
     ) -> list[IRValue]:
         """Write the product of so many pixels, at most a group, and filters, at most a block."""
         used = range(-(-pixels[0] // self.rows)), range(-(-filters // WORDS))
         places = [(row, column) for row in used[0] for column in used[1]]
         for row, column in places:
-            e.tile_load(self._sum(row, column), e.address(operands.bias, column * WORDS), 0)
+            e.tile_load(self._sum(row, column), e.address(operands.numbers, column * WORDS), 0)
         self._reduce(e, operands, *used)
         for row, column in places:
             there = e.address(operands.sums, row * self.rows * self.width + column * WORDS)
@@ -148,7 +150,7 @@ class TileProduct:
     def _sum(self, row: int, column: int) -> int:
         return row * self.filter_tiles + column
 
-    def _reduce(self, e: Emitter, operands: Bf16Operands, rows: range, columns: range) -> None:
+    def _reduce(self, e: Emitter, operands: BlockOperands, rows: range, columns: range) -> None:
         """Write the loops over runs and steps."""
         layout, runs = self.layout, self.layout.runs
         carry = [operands.weights] + ([] if operands.prefetch is None else [operands.prefetch])
@@ -171,11 +173,8 @@ class TileProduct:
         for row in rows:
             e.tile_load(results + row, e.address(x, row * self.rows * step), step)
             for column in columns:
-                self._multiply(e, self._sum(row, column), results + row, results + self.pixel_tiles + column)
-
-    def _multiply(self, e: Emitter, total: int, left: int, right: int) -> None:
-        """Write the product of two tiles, added to a third."""
-        multiply(e, total, left, right)
+                tiles = self._sum(row, column), results + row, results + self.pixel_tiles + column
+                multiply(e, self.arithmetic.tile_product, *tiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +183,14 @@ class VectorProduct:
 
     Attributes:
         layout: layout of the operands.
+        arithmetic: arithmetic of the products.
         group: pixels of a group.
         vectors: vectors of filters in a block.
         lanes: filters of a vector.
     """
 
-    layout: Bf16Layout
+    layout: StagedLayout
+    arithmetic: Arithmetic
     group: int
     vectors: int
     lanes: int
@@ -219,11 +220,11 @@ class VectorProduct:
         """Do nothing: vectors need no setup."""
 
     def emit(
-        self, e: Emitter, operands: Bf16Operands, pixels: tuple[int, int], filters: int
+        self, e: Emitter, operands: BlockOperands, pixels: tuple[int, int], filters: int
     ) -> list[IRValue]:
         """Write the product of so many pixels, at most a group, and filters, at most a block."""
         used = range(-(-filters // self.lanes))
-        sums = [e.load(operands.bias, vector * self.lanes) for vector in used] * pixels[0]
+        sums = self.arithmetic.load_sums(e, operands.numbers, len(used)) * pixels[0]
         unroll = self._unroll
         addresses = [operands.weights, *([] if operands.prefetch is None else [operands.prefetch])]
         with e.loop(0, len(self.layout.starts), carry=[*addresses, *sums]) as outer:
@@ -245,15 +246,17 @@ class VectorProduct:
         totals: list[IRValue],
         size: tuple[int, range],
     ) -> list[IRValue]:
-        """Write one step: the pair of every pixel, so many in a row, times every vector of weights."""
-        (x, weights), (width, used), layout = at, size, self.layout
-        vectors = [e.load(weights, vector * self.lanes) for vector in used]
+        """Write one step: the word of every pixel, so many in a row, times every vector of weights."""
+        (x, weights), (width, used), layout, arithmetic = at, size, self.layout, self.arithmetic
+        vectors = [arithmetic.weight(e, weights, vector * self.lanes) for vector in used]
         results = []
         for pixel in range(len(totals) // len(used)):
             row, column = divmod(pixel, width)
-            pair = e.load_broadcast(x, (row * layout.row_pixels + column) * layout.pixel_step)
+            number = arithmetic.number(e, x, (row * layout.row_pixels + column) * layout.pixel_step)
             own = totals[pixel * len(used) : (pixel + 1) * len(used)]
-            results += [dot(e, pair, weight, total) for weight, total in zip(vectors, own, strict=True)]
+            results += [
+                arithmetic.add(e, number, weight, total) for weight, total in zip(vectors, own, strict=True)
+            ]
         return results
 
 
