@@ -12,13 +12,15 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from service.config.setting_file import SettingsError
+from service.repository.files import ModelFilesError
 from service.repository.fingerprint import FileMark
 from service.repository.load_progress import Step, go_on
+from service.stores.checksums import check_checksums
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _LOCK_SECONDS = 0.2
@@ -90,13 +92,14 @@ class StateCache:
         finally:
             os.close(descriptor)
 
-    def find(self, state: str, model: str, files: Iterable[FileMark]) -> Path | None:
-        """Return the folder of a state; None if it is not here, or without all bytes of a model's files."""
+    def find(self, state: str, model: str, files: Collection[FileMark]) -> Path | None:
+        """Return the folder of a state; None if it is not here, or differs from a model's sizes or `checksums`."""
         folder = self._folder / state
         try:
             if all((folder / model / file.path).lstat().st_size == file.size for file in files):
+                check_checksums(folder / model, [file.path for file in files])
                 return folder
-        except OSError:
+        except (OSError, ModelFilesError):
             pass
         shutil.rmtree(folder, ignore_errors=True)
         return None

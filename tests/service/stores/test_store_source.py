@@ -159,6 +159,20 @@ def test_a_version_may_have_checksums_of_its_own(bucket: Bucket, tmp_path: Path)
     assert reason == "1/labels.txt is not listed in 1/checksums; expected every file of the folder"
 
 
+def test_a_cached_file_that_differs_from_its_checksum_is_fetched_again(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    bucket.put("a/checksums", sums(bucket, "a/").encode())
+    polled = PolledBucket(bucket, tmp_path)
+    weights = polled.repository.find("a").graph.param_path.with_name("model.bin")
+    sound = weights.read_bytes()
+    weights.unlink()
+    weights.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    again = PolledBucket(bucket, tmp_path)
+    assert again.scales() == {"a/1": 2, "b/1": 3}
+    assert again.repository.find("a").graph.param_path.with_name("model.bin").read_bytes() == sound
+
+
 def test_a_new_version_in_the_checksums_leaves_the_others_loaded(bucket: Bucket, tmp_path: Path) -> None:
     bucket.put("b/checksums", sums(bucket, "b/").encode())
     polled = PolledBucket(bucket, tmp_path)
