@@ -172,7 +172,7 @@ soak: $(VENV)/test.installed ## Mixed load on a server for SECONDS (300), and wh
 attack: $(VENV)/test.installed ## Attack servers, and print what it costs whom; ONLY=TEXT chooses attacks, FULL=1 makes them as large as they get, ATTACK=--save keeps the figures
 	$(BIN)/python -m tests.attack $(if $(FULL),--full) $(if $(ONLY),--only "$(ONLY)") $(ATTACK)
 
-mixed: $(VENV)/test.installed ## Valid and hostile requests, mixed, REQUESTS (100000) of them: no 500, no wrong answer, no growth
+mixed: $(VENV)/test.installed ## Valid and hostile requests, mixed, REQUESTS (100000) of them: no 500, no wrong response, no growth
 	$(BIN)/python -m tests.attack.mixed $(if $(REQUESTS),--requests $(REQUESTS))
 
 fuzz: $(VENV)/fuzz.installed ## Fuzz model files, expressions, bodies and heads for SECONDS (180), guided by coverage; ONLY=TARGET, SEED=0

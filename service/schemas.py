@@ -46,7 +46,7 @@ class PortView(BaseModel):
     name: str = Field(description="name of the pnnx.Input or pnnx.Output operator")
     operand: str = Field(description="name of the operand that carries the value")
     shape: OpenShape | None = Field(
-        description="null for a dynamic dimension, or if the number of dimensions is open"
+        description="null for a dynamic dimension, or if the number of dimensions is unknown"
     )
     dtype: str | None = Field(description="PNNX name: f32, i64, …")
 

@@ -27,7 +27,7 @@ MERMAID_TYPE = "text/vnd.mermaid"
 _DRAWINGS = {"dot": (draw_dot, DOT_TYPE), "mermaid": (draw_mermaid, MERMAID_TYPE)}
 _CONTENT = {kind: {"schema": {"type": "string"}} for kind in (DOT_TYPE, MERMAID_TYPE)}
 _NAMES_LENGTH = 2000
-"""Most characters of a list of modules."""
+"""Maximum characters of a list of modules."""
 
 router = APIRouter(tags=["models"])
 

@@ -49,7 +49,7 @@ async def show_schedule(
     model: Model = None,
     version: Version = None,
     first: Annotated[int, Query(ge=0, le=1_000_000, description="number of the first step")] = 0,
-    count: Annotated[int, Query(ge=1, le=MAX_STEPS, description="most steps")] = MAX_STEPS,
+    count: Annotated[int, Query(ge=1, le=MAX_STEPS, description="maximum steps")] = MAX_STEPS,
 ) -> Response:
     """Show the execution order of a model: per step, the operator that runs and those that become ready."""
     loaded = _find(request, model, version)

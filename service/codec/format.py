@@ -34,7 +34,7 @@ class RequestBody:
         config: the model's configuration.
         limits: upper bounds on the request's size.
         parameters: those of the `Content-Type`, by their names in lower case.
-        open_batch: whether the first dimension of the inputs may have any extent, even if the file fixes it.
+        dynamic_batch: whether the first dimension of the inputs may have any extent, even if the file fixes it.
     """
 
     data: bytes
@@ -42,7 +42,7 @@ class RequestBody:
     config: ModelConfig
     limits: Limits
     parameters: Mapping[str, str] = field(default_factory=dict)
-    open_batch: bool = False
+    dynamic_batch: bool = False
 
     @property
     def charset(self) -> str | None:

@@ -45,7 +45,7 @@ def decode_json(
     config: ModelConfig,
     limits: Limits,
     *,
-    open_batch: bool = False,
+    dynamic_batch: bool = False,
 ) -> Decoded:
     """Read a JSON body.
 
@@ -55,12 +55,12 @@ def decode_json(
         ports: the graph's inputs.
         config: the model's configuration.
         limits: upper bounds on the request's size.
-        open_batch: whether any number of images may be sent, even if the file fixes the size of a batch.
+        dynamic_batch: whether any number of images may be sent, even if the file fixes the size of a batch.
 
     Raises:
         ServiceError: 400, 413 or 422.
     """
-    return decode_document(parse_json(body, charset, limits), ports, config, limits, open_batch)
+    return decode_document(parse_json(body, charset, limits), ports, config, limits, dynamic_batch)
 
 
 def decode_document(
@@ -68,7 +68,7 @@ def decode_document(
     ports: Sequence[Port],
     config: ModelConfig,
     limits: Limits,
-    open_batch: bool = False,
+    dynamic_batch: bool = False,
 ) -> Decoded:
     """Read a JSON body that is parsed, as `decode_json` does."""
     check_keys(document, (*_PAYLOADS, "parameters"), "the body")
@@ -84,14 +84,14 @@ def decode_document(
     if isinstance(inputs, dict) and inputs and all(isinstance(value, str) for value in inputs.values()):
         named = [(find_port(ports, name).operator, value) for name, value in inputs.items()]
         encoded = [(name, decode_base64(value, f"inputs.{name[:80]}")) for name, value in named]
-        return bind_images(encoded, ports, config, limits, options, open_batch=open_batch)
+        return bind_images(encoded, ports, config, limits, options, dynamic_batch=dynamic_batch)
     if given == ["inputs"]:
         return Decoded(_tensors(inputs, ports, limits), options)
     if given[0] in ("text", "texts"):
         texts = document["texts"] if given == ["texts"] else [document["text"]]
         return bind_texts(_texts(texts, given[0]), ports, config, limits, options)
     images = document["images"] if given == ["images"] else [document["image"]]
-    return bind_images(_images(images, given[0]), ports, config, limits, options, open_batch=open_batch)
+    return bind_images(_images(images, given[0]), ports, config, limits, options, dynamic_batch=dynamic_batch)
 
 
 def _texts(texts: Any, place: str) -> list[str]:
@@ -203,7 +203,7 @@ def _dtype(entry: dict[str, Any], place: str) -> Any:
 
 
 def _unflatten(array: Array, port: Port) -> Array:
-    """Reshape a flat list to the input's shape, if at most one dimension of that is open."""
+    """Reshape a flat list to the input's shape, if at most one dimension of that is dynamic."""
     if port.shape is None or len(port.shape) < 2 or port.shape.count(None) > 1:
         return array
     known = prod(dim for dim in port.shape if dim is not None)

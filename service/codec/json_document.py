@@ -18,11 +18,11 @@ from service.decoding.shared_file import room_for
 LARGE_BYTES = 1 << 18
 """Longest document that is parsed where it is."""
 MAX_OBJECTS = 1 << 16
-"""Most objects of a large document."""
+"""Maximum objects of a large document."""
 MAX_LISTS = 1 << 20
-"""Most lists of a large document."""
+"""Maximum lists of a large document."""
 MAX_VALUES = 1 << 18
-"""Most values of a large document, besides those of large arrays of numbers."""
+"""Maximum values of a large document, besides those of large arrays of numbers."""
 
 Bytes = bytes | bytearray
 

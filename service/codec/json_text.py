@@ -18,13 +18,13 @@ from service.config.limits import Limits
 from service.decoding import leave_large
 
 PIECE_ELEMENTS = 1 << 13
-"""Most elements of an array that are written at once."""
+"""Maximum elements of an array that are written at once."""
 _PIECE_ITEMS = 256
-"""Most items of a list that are written at once."""
+"""Maximum items of a list that are written at once."""
 _JOINED_BYTES = 1 << 16
 """Pieces are joined up to this length: to copy them costs less than to send each."""
 LARGE_BYTES = 2 << 20
-"""Most bytes of arrays that are written where they are, and whose size as JSON is not estimated before that."""
+"""Maximum bytes of arrays that are written where they are, and whose size as JSON is not estimated before that."""
 _SAMPLES = 1 << 10
 """Elements of an array that show about how many bytes each has as JSON."""
 _SURELY = 0.8

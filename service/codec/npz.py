@@ -16,7 +16,7 @@ from service.errors import ServiceError
 
 MAX_ENTRIES = 256
 LARGE_BYTES = 8 << 20
-"""Most bytes of compressed arrays, unpacked, that are unpacked where they are."""
+"""Maximum bytes of compressed arrays, unpacked, that are unpacked where they are."""
 _DIRECTORY_RECORD = b"PK\x01\x02"
 _ENCRYPTED = 1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

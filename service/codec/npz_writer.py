@@ -9,7 +9,7 @@ import numpy as np
 from engine import Array
 
 PIECE_BYTES = 1 << 20
-"""Most bytes of an array that are one piece."""
+"""Maximum bytes of an array that are one piece."""
 _JOINED_BYTES = 1 << 16
 """Longest piece that is joined to those before it: to copy it costs less than to send it."""
 

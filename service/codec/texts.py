@@ -18,7 +18,7 @@ _USUAL: tuple[TextInput, ...] = ("input_ids", "attention_mask", "token_type_ids"
 """What the inputs of a graph hold, in order, where the configuration does not say."""
 
 MAX_CHARACTERS = 1 << 20
-"""Most characters of the texts of a request: a second of work for the tokenizer."""
+"""Maximum characters of the texts of a request: a second of work for the tokenizer."""
 TEXT_CHARACTERS = 16
 """Characters as which each text counts besides its own: to begin one takes as long."""
 

@@ -13,7 +13,7 @@ Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"
 ResizeAs = Literal["pillow", "torch", "opencv"]
 
 MAX_SIDE = 1 << 14
-"""Most rows or columns of a prepared image."""
+"""Maximum rows or columns of a prepared image."""
 
 _FILTERS: dict[ResizeAs, tuple[Resample, ...]] = {
     "pillow": ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"),

@@ -9,7 +9,7 @@ from service.config.model_config_error import ModelConfigError
 from service.config.regular_file import read_text
 
 MAX_LABEL = 1 << 17
-"""Most classes of a table of labels."""
+"""Maximum classes of a table of labels."""
 _NUMBERED = re.compile(r"([0-9]{1,7})\s*:\s*(\S.*)")
 
 

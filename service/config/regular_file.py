@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 MAX_BYTES = 16 << 20
-"""Most bytes of a configuration or a list of labels."""
+"""Maximum bytes of a configuration or a list of labels."""
 
 _KINDS = {
     stat.S_IFIFO: "a pipe",

@@ -19,7 +19,7 @@ TextInput = Literal["input_ids", "attention_mask", "token_type_ids"]
 
 _TOKENIZER = "tokenizer.json"
 _MAX_BYTES = 64 << 20
-"""Most bytes of a tokenizer: that of 250,000 words of a hundred languages has 17 million."""
+"""Maximum bytes of a tokenizer: that of 250,000 words of a hundred languages has 17 million."""
 _INSTALL = install_command("text")
 
 

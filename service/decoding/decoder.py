@@ -224,7 +224,7 @@ class Decoder:
     def __init__(self, command: Sequence[str] | None = None, ended: dict[str, int] | None = None) -> None:
         self._command = command
         self.ended = _nothing_ended() if ended is None else ended
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._stopping = threading.Lock()
         self._stop_reason: str | None = None
         self._process: _DecoderProcess | None = None
@@ -271,7 +271,7 @@ class Decoder:
             MemoryError: there is too little memory.
             DecodingStoppedError: nobody waits any more.
         """
-        with self._turn:
+        with self._lock:
             process = self._started()
             self._check_wanted()
             alarm = _Alarm(process, seconds * _TIMEOUT_FACTOR)
@@ -294,7 +294,7 @@ class Decoder:
 
     def close(self) -> None:
         """End the process; another is started if it is needed."""
-        with self._turn:
+        with self._lock:
             self._discard()
 
     def _check_wanted(self) -> None:
@@ -332,7 +332,7 @@ class Decoder:
             timer.start()
 
     def _end_idle(self, timer: threading.Timer) -> None:
-        with self._turn:
+        with self._lock:
             if self._idle is timer:
                 self._discard()
 

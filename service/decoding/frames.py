@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 _LENGTHS = struct.Struct("<IQ")
 """Bytes of the object, and bytes that follow it."""
 MAX_OBJECT = 1 << 20
-"""Most bytes of an object."""
+"""Maximum bytes of an object."""
 
 
 def write_frame(file: BinaryIO, head: Mapping[str, Any], data: bytes | memoryview = b"") -> None:

@@ -18,7 +18,7 @@ from engine import Array
 _ALIGNMENT = 64
 _KINDS = frozenset("fiubc")
 MAX_RANK = 64
-"""Most dimensions of an array, as numpy has it."""
+"""Maximum dimensions of an array, as numpy has it."""
 
 
 def create() -> int:

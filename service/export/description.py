@@ -61,7 +61,7 @@ def describe(
     table = _table(task, labels, outputs, tokenizer) | (dict(known.table) if task == known.task else {})
     if table:
         lines += ["", f"[{task}]", *(f"{key} = {_spelled(value)}" for key, value in table.items())]
-    if any(any(spec.is_open) for spec in specs):
+    if any(any(spec.is_dynamic) for spec in specs):
         shapes = [list(spec.shape) for spec in specs]
         lines += ["", "[warm_up]", f"shapes = [{shapes if len(shapes) > 1 else shapes[0]}]"]
     (folder / FILE_NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -112,7 +112,7 @@ def _table(
 def _fixed_length(specs: Sequence[InputSpec]) -> int | None:
     """Return how many tokens a model takes where their number is not dynamic."""
     sizes = specs[0].shape[1:] if specs else ()
-    return sizes[0] if sizes and not specs[0].is_open[1] else None
+    return sizes[0] if sizes and not specs[0].is_dynamic[1] else None
 
 
 def _are_probabilities(output: Array) -> bool:

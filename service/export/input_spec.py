@@ -28,13 +28,13 @@ class InputSpec:
 
     Attributes:
         shape: the sizes that the model is exported with.
-        is_open: for each size, whether requests may have another one.
+        is_dynamic: for each size, whether requests may have another one.
         dtype: PNNX's name of the type of its elements; empty for the source's, or for f32 where that states none.
         name: the input's name in the source, empty where it has none.
     """
 
     shape: tuple[int, ...]
-    is_open: tuple[bool, ...]
+    is_dynamic: tuple[bool, ...]
     dtype: str = "f32"
     name: str = ""
 
@@ -45,7 +45,8 @@ class InputSpec:
 
     def __str__(self) -> str:
         sizes = (
-            "?" if is_open else str(size) for size, is_open in zip(self.shape, self.is_open, strict=True)
+            "?" if is_dynamic else str(size)
+            for size, is_dynamic in zip(self.shape, self.is_dynamic, strict=True)
         )
         return f"({','.join(sizes)}){self.dtype or 'f32'}"
 
@@ -62,15 +63,15 @@ def parse_input(text: str) -> InputSpec:
     if dtype and dtype not in DTYPES:
         raise ExportError(f"--input {text}: there is no type {dtype!r}; expected one of {', '.join(DTYPES)}")
     found = [_SIZE.fullmatch(size) for size in sizes.split(",")] if sizes else []
-    shape, is_open = [], []
+    shape, is_dynamic = [], []
     for axis, match in enumerate(found):
         if match is None:
             raise ExportError(
                 f"--input {text}: {sizes.split(',')[axis]!r} is not a size; expected {_EXPECTED}"
             )
         shape.append(int(match[1]) if match[1] else usual_size(axis, len(found)))
-        is_open.append(match[0].endswith("?"))
-    return InputSpec(tuple(shape), tuple(is_open), dtype)
+        is_dynamic.append(match[0].endswith("?"))
+    return InputSpec(tuple(shape), tuple(is_dynamic), dtype)
 
 
 def usual_size(axis: int, rank: int) -> int:
@@ -87,14 +88,16 @@ def less_dynamic(specs: Sequence[InputSpec], max_length: int | None) -> Iterator
         specs: the inputs.
         max_length: most tokens of a text, for a model that takes texts; a fixed length is as much, and at most 128.
     """
-    dynamic_axes = {axis for spec in specs for axis, is_open in enumerate(spec.is_open) if is_open}
+    dynamic_axes = {axis for spec in specs for axis, is_dynamic in enumerate(spec.is_dynamic) if is_dynamic}
     for kept in dict.fromkeys((frozenset(dynamic_axes), frozenset(dynamic_axes & {0}), frozenset())):
         length = None if max_length is None or kept == dynamic_axes else min(max_length, _FIXED_LENGTH)
-        yield [_with_open(spec, kept, length) for spec in specs]
+        yield [_with_dynamic(spec, kept, length) for spec in specs]
 
 
-def _with_open(spec: InputSpec, kept: frozenset[int], length: int | None) -> InputSpec:
+def _with_dynamic(spec: InputSpec, kept: frozenset[int], length: int | None) -> InputSpec:
     """Return an input with no dynamic axes but those that are kept, and another length of texts."""
-    is_open = tuple(is_open and axis in kept for axis, is_open in enumerate(spec.is_open))
-    lengths = (length,) if length is not None and len(spec.shape) == 2 and spec.is_open[1] else spec.shape[1:]
-    return replace(spec, shape=(*spec.shape[:1], *lengths), is_open=is_open)
+    is_dynamic = tuple(is_dynamic and axis in kept for axis, is_dynamic in enumerate(spec.is_dynamic))
+    lengths = (
+        (length,) if length is not None and len(spec.shape) == 2 and spec.is_dynamic[1] else spec.shape[1:]
+    )
+    return replace(spec, shape=(*spec.shape[:1], *lengths), is_dynamic=is_dynamic)

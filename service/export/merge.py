@@ -1,6 +1,6 @@
 """Makes one graph with dynamic sizes of two that were exported with fixed ones.
 
-The exporter translates ONNX files faithfully where all sizes are fixed, and less so where some are open: sizes are
+The exporter translates ONNX files faithfully where all sizes are fixed, and less so where some are dynamic: sizes are
 lost from `Reshape`. Two exports with different sizes agree in all but these sizes, so each is where the two differ.
 """
 
@@ -76,7 +76,7 @@ def _word(mine: str, theirs: str) -> str | None:
 
 
 def _reshaped(ours: list[str], theirs: list[str], words: Sequence[str | None]) -> list[str]:
-    """Return a reshape whose sizes are open: one as -1, further ones as sizes of its input."""
+    """Return a reshape whose sizes are dynamic: one as -1, further ones as sizes of its input."""
     place = words.index(None)
     mine, other = _SIZES.fullmatch(ours[place]), _SIZES.fullmatch(theirs[place])
     if mine is None or other is None or words.count(None) > 1 or ours[0] not in _RESHAPES:

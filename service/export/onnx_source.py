@@ -142,16 +142,16 @@ class OnnxSource(Source):
                 f"{self.title}: input {declared.name!r} is {declared}, and --input says {given}"
             )
         for axis, size in enumerate(declared.shape):
-            if not declared.is_open[axis] and (given.is_open[axis] or given.shape[axis] != size):
+            if not declared.is_dynamic[axis] and (given.is_dynamic[axis] or given.shape[axis] != size):
                 raise ExportError(
                     f"{self.title}: input {declared.name!r} is {declared}, and --input says {given}; size {size} at "
                     f"axis {axis} is fixed in the file: give {size}, or export the ONNX file again with dynamic axes"
                 )
-        return InputSpec(given.shape, given.is_open, declared.dtype, declared.name)
+        return InputSpec(given.shape, given.is_dynamic, declared.dtype, declared.name)
 
 
 def input_of(sizes: Sequence[int], dtype: str, name: str) -> InputSpec:
-    """Return an input of these sizes, of which ONNX writes open ones as 0; they get a usual size."""
+    """Return an input of these sizes, of which ONNX writes dynamic ones as 0; they get a usual size."""
     shape = tuple(size if size > 0 else usual_size(axis, len(sizes)) for axis, size in enumerate(sizes))
     return InputSpec(shape, tuple(size <= 0 for size in sizes), dtype, name)
 

@@ -91,8 +91,8 @@ def _specs(program: Any, title: str) -> Iterator[InputSpec]:
         if dtype not in DTYPES:
             raise ExportError(f"{title}: input {name!r} is of {dtype}; expected {', '.join(DTYPES)}")
         shape = [_size(size, axis, value.dim()) for axis, size in enumerate(value.shape)]
-        is_open = tuple(not isinstance(size, int) for size in value.shape)
-        yield InputSpec(tuple(shape), is_open, dtype, name)
+        is_dynamic = tuple(not isinstance(size, int) for size in value.shape)
+        yield InputSpec(tuple(shape), is_dynamic, dtype, name)
 
 
 def _with_one_row(module: Any, specs: Sequence[InputSpec]) -> list[InputSpec]:
@@ -101,7 +101,9 @@ def _with_one_row(module: Any, specs: Sequence[InputSpec]) -> list[InputSpec]:
     Examples of programs have 2, since PyTorch takes sizes of 1 for fixed ones.
     """
     torch = need("torch")
-    alone = [replace(spec, shape=(1, *spec.shape[1:])) if any(spec.is_open[:1]) else spec for spec in specs]
+    alone = [
+        replace(spec, shape=(1, *spec.shape[1:])) if any(spec.is_dynamic[:1]) else spec for spec in specs
+    ]
     try:
         with torch.no_grad():
             module(*(torch.from_numpy(np.zeros(spec.shape, spec.numpy_dtype)) for spec in alone))

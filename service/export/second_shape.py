@@ -51,7 +51,7 @@ _MUCH_LARGER: tuple[Change, ...] = (
 
 def is_dynamic(specs: Sequence[InputSpec]) -> bool:
     """Whether any dimension is dynamic."""
-    return any(any(spec.is_open) for spec in specs)
+    return any(any(spec.is_dynamic) for spec in specs)
 
 
 def second_inputs(source: Source, specs: Sequence[InputSpec], trial: Trial) -> Iterator[list[Array]]:
@@ -86,7 +86,7 @@ def further_inputs(source: Source, specs: Sequence[InputSpec], trial: Trial) -> 
 
 def dynamic_specs(source: Source, specs: Sequence[InputSpec], trial: Trial) -> list[InputSpec]:
     """Return the inputs with each dimension dynamic that the model lets vary."""
-    found = [replace(spec, is_open=(False,) * len(spec.shape)) for spec in specs]
+    found = [replace(spec, is_dynamic=(False,) * len(spec.shape)) for spec in specs]
     for axis in range(max(len(spec.shape) for spec in specs)):
         alone = [_only(spec, axis) for spec in specs]
         changed = _running(source, trial, _changed(alone, _LENGTH_SECOND), 0, [])
@@ -101,14 +101,14 @@ def _are_pictures(specs: Sequence[InputSpec]) -> bool:
 
 def _changed(specs: Sequence[InputSpec], changes: Sequence[Change], batch: int = 0) -> Iterator[Shapes]:
     """Yield shapes in which all dynamic sizes differ from the first ones; equal ones of several inputs stay equal."""
-    axes = sorted({axis for spec in specs for axis, is_open in enumerate(spec.is_open) if is_open})
+    axes = sorted({axis for spec in specs for axis, varies in enumerate(spec.is_dynamic) if varies})
     places = {axis: place for place, axis in enumerate(axis for axis in axes if axis)}
     seen = {tuple(spec.shape for spec in specs)}
     for change in changes:
         shapes = tuple(
             tuple(
-                size if not is_open else (batch or size + 1) if axis == 0 else change(size, places[axis])
-                for axis, (size, is_open) in enumerate(zip(spec.shape, spec.is_open, strict=True))
+                size if not varies else (batch or size + 1) if axis == 0 else change(size, places[axis])
+                for axis, (size, varies) in enumerate(zip(spec.shape, spec.is_dynamic, strict=True))
             )
             for spec in specs
         )
@@ -138,22 +138,23 @@ def _fixed(source: Source, specs: Sequence[InputSpec], trial: Trial) -> str:
         problems: list[str] = []
         found = _running(source, trial, _changed(alone, _LENGTH_SECOND), 1, problems)
         if is_dynamic(alone) and next(found, None) is None:
-            sizes = " and ".join(sorted({str(spec.shape[axis]) for spec in alone if any(spec.is_open)}))
+            sizes = " and ".join(sorted({str(spec.shape[axis]) for spec in alone if any(spec.is_dynamic)}))
             return f"size {axis} cannot be open: {problems[0]}. Give the number in place of the ?, as {sizes}"
     return ""
 
 
 def _only(spec: InputSpec, axis: int) -> InputSpec:
-    return replace(spec, is_open=tuple(place == axis for place in range(len(spec.shape))))
+    return replace(spec, is_dynamic=tuple(place == axis for place in range(len(spec.shape))))
 
 
 def _and(spec: InputSpec, other: InputSpec) -> InputSpec:
     return replace(
-        spec, is_open=tuple(one and two for one, two in zip(spec.is_open, other.is_open, strict=True))
+        spec,
+        is_dynamic=tuple(one and two for one, two in zip(spec.is_dynamic, other.is_dynamic, strict=True)),
     )
 
 
 def _or(spec: InputSpec, other: InputSpec) -> InputSpec:
     return replace(
-        spec, is_open=tuple(one or two for one, two in zip(spec.is_open, other.is_open, strict=True))
+        spec, is_dynamic=tuple(one or two for one, two in zip(spec.is_dynamic, other.is_dynamic, strict=True))
     )

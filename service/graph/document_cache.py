@@ -9,9 +9,9 @@ from weakref import ref
 from service.tagged_document import TaggedDocument
 
 _MAX_BYTES = 16 << 20
-"""Most bytes of all documents that are kept."""
+"""Maximum bytes of all documents that are kept."""
 _MAX_DOCUMENTS = 256
-"""Most documents, however short they are: what distinguishes them takes memory, too."""
+"""Maximum documents, however short they are: what distinguishes them takes memory, too."""
 
 _Key: TypeAlias = tuple[ref[object], Hashable]
 

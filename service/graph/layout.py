@@ -18,7 +18,7 @@ _GAP, _RANK_GAP = 24.0, 44.0
 _LONGEST_EDGE = 24
 """Ranks of the longest edge that is bent around the nodes between; of longer ones only the ends are drawn."""
 _BENDS_PER_NODE, _MAX_BENDS_OF_SMALL = 2, 400
-"""Most bends for each node, and of any graph at least; in graphs with more, shorter edges count as long."""
+"""Maximum bends for each node, and of any graph at least; with more, shorter edges count as long."""
 
 Point = tuple[float, float]
 

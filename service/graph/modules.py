@@ -17,9 +17,9 @@ Collapse = Literal["auto", "none", "all"]
 _READABLE = 150
 """Operators from which on modules are shown as one node each, with `auto`."""
 _SHOWN_AT_FIRST = 100
-"""Most nodes of such a drawing, where closed modules can be that few."""
+"""Maximum nodes of such a drawing, where closed modules can be that few."""
 _DEEPEST = 16
-"""Most parts of a module's path that are looked at."""
+"""Maximum parts of a module's path that are looked at."""
 _OWN_TYPES = ("pnnx.Input", "pnnx.Output")
 _RENAMED = re.compile(r"(\w+bn\d?d?|pnnx_unique)_\d+")
 """Names that the exporter gives a layer in place of its path: fused with a batch norm, or called twice."""

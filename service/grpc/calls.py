@@ -22,7 +22,7 @@ from service.v2.statistics import describe_statistics
 from service.v2.trace_settings import change_trace_setting, show_trace_setting
 
 _MAX_BYTES = 1 << 20
-"""Most bytes of a message that holds no tensors."""
+"""Maximum bytes of a message that holds no tensors."""
 TRACE_PATH, LOG_PATH = "/v2/trace/setting", "/v2/logging"
 """The paths over HTTP of the two calls that may change the server."""
 

@@ -13,7 +13,7 @@ from service.grpc.messages import ModelInferResponse
 from service.grpc.wire import prefix
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import RunOutcome
-from service.v2.batching import is_batch_open
+from service.v2.batching import has_dynamic_batch
 from service.v2.inputs import read_inputs
 from service.v2.parameters import InferParameters
 from service.v2.response import check_names, select_outputs, write_output
@@ -60,7 +60,9 @@ class GrpcExchange:
         parts = self._raw or [
             raw_contents(tensor, contents) for tensor, contents in zip(tensors, self._contents, strict=True)
         ]
-        decoded = read_inputs(tensors, parts, graph.inputs, config, is_batch_open(self._model), self._limits)
+        decoded = read_inputs(
+            tensors, parts, graph.inputs, config, has_dynamic_batch(self._model), self._limits
+        )
         self._raw = self._contents = ()
         return replace(decoded, options=Options(trace=self.parameters.trace or TraceLevel.OFF, capture=()))
 

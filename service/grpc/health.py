@@ -14,7 +14,7 @@ _SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = 1, 2, 3
 _KNOWN = ("", INFERENCE_SERVICE, HEALTH_SERVICE)
 """Services that may be asked for; empty for the whole server."""
 _MAX_BYTES = 1 << 12
-"""Most bytes of a message: whoever may not do anything else may ask for health, and watch for as long as it likes."""
+"""Maximum bytes of a message: whoever may do nothing else may ask for health, and watch for as long as it likes."""
 
 
 class Health:

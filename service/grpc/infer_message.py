@@ -10,11 +10,11 @@ _MODEL_NAME, _MODEL_VERSION, _ID, _INPUTS, _RAW = 1, 2, 3, 5, 7
 _STRINGS = (_INPUTS, 5, 8)
 """Numbers of the fields in which the strings of an input lie: those of the request, the input and its contents."""
 _BRIEF_BYTES = 1 << 14
-"""Most bytes of a head whose fields are not counted: it takes little memory whatever it holds."""
+"""Maximum bytes of a head whose fields are not counted: it takes little memory whatever it holds."""
 _MAX_FIELDS = 1 << 13
-"""Most fields of a request, those of its inputs and their contents among them: packed numbers are one."""
+"""Maximum fields of a request, those of its inputs and their contents among them: packed numbers are one."""
 _MAX_HEAD_BYTES = 8 << 20
-"""Most bytes of a request besides raw tensors and strings."""
+"""Maximum bytes of a request besides raw tensors and strings."""
 
 
 class InferMessage(NamedTuple):

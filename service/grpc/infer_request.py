@@ -15,7 +15,7 @@ from service.v2.document import Document, bad_request
 from service.v2.request import InferRequest, InputTensor, parse_request
 
 _BRIEF_BYTES = 1 << 10
-"""Most bytes of a head that is remembered: clients send the same one repeatedly."""
+"""Maximum bytes of a head that is remembered: clients send the same one repeatedly."""
 _MAX_HEADS = 256
 """Heads that are remembered; those that were not sent for longest are forgotten."""
 _FIELD_OF = {

@@ -13,7 +13,7 @@ from service.scheduling.job import Job, ProtocolName
 from service.services import Services
 
 _SMALL_BYTES = 1 << 16
-"""Most bytes of a request besides its tensors that are parsed on the event loop."""
+"""Maximum bytes of a request besides its tensors that are parsed on the event loop."""
 _LEAST_SECONDS = 1e-3
 """Time of a request whose deadline has passed already: it ends as others do whose time is up."""
 

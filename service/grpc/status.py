@@ -27,7 +27,7 @@ _CODES = {
 }
 """HTTP status of an error -> code of gRPC."""
 _MAX_TEXT = 2000
-"""Most characters of an error that are sent: many clients take no more than 8 KiB of metadata."""
+"""Maximum characters of an error that are sent: many clients take no more than 8 KiB of metadata."""
 _MAX_FOREIGN_TEXT = 600
 """The same for text beyond ASCII, of which a character may be sent as twelve."""
 

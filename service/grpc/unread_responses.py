@@ -7,7 +7,7 @@ from service.context import Peer
 from service.errors import ServiceError
 
 SMALL_BYTES = 1 << 14
-"""Most bytes of a response that is not counted: the client's system takes it, whether the client reads or not."""
+"""Maximum bytes of a response that is not counted: the client's system takes it, whether the client reads or not."""
 _SHARE = 4
 """One client may have so large a part of all unread responses, one in so many bytes."""
 

@@ -13,7 +13,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types; the two others delimit groups, which no message here has."""
 _FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
 _VARINT_BYTES = 10
-"""Most bytes of a varint: seven bits in each, 64 in all."""
+"""Maximum bytes of a varint: seven bits in each, 64 in all."""
 
 
 class Field(NamedTuple):

@@ -18,7 +18,7 @@ _LOOPBACK_ADDRESSES = ("127.", "::1", "::ffff:127.")
 _SEPARATORS = frozenset(".:")
 """A host that has one of them is an address, or a name that somebody may have registered."""
 _MAX_KNOWN = 1024
-"""Most header values that are remembered: a host may come with any port."""
+"""Maximum header values that are remembered: a host may come with any port."""
 _LONGEST_NAME = 255
 """Bytes of the longest name that DNS has."""
 

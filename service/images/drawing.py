@@ -25,7 +25,7 @@ _MASK_OPACITY = 0.45
 _HEAT_OPACITY = 0.75
 _RED, _BLUE = (213, 40, 0), (0, 90, 200)
 _LONGEST_TEXT = 60
-"""Most characters of a text that are drawn."""
+"""Maximum characters of a text that are drawn."""
 
 Point = tuple[float, float]
 

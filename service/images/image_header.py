@@ -17,14 +17,14 @@ from service.images.url import URL_ADVICE, is_url
 MAX_ASPECT = 50_000
 """Largest ratio of the sides of an image."""
 MAX_SCANS = 64
-"""Most scans of a JPEG; encoders write up to some fifteen."""
+"""Maximum scans of a JPEG; encoders write up to some fifteen."""
 MAX_EXIF_SEGMENTS = 16
-"""Most segments of a JPEG that hold Exif; cameras write one. Pillow joins them, and copies all of them for each."""
+"""Maximum segments of a JPEG that hold Exif; cameras write one. Pillow joins them, and copies all of them for each."""
 _FREE_PARTS = 1024
 _PART_BYTES = 512
 """An image may have `_FREE_PARTS` chunks or segments, and one more for each of so many bytes."""
 _MAX_JUNK = 1 << 12
-"""Most bytes of a JPEG that belong to no segment."""
+"""Maximum bytes of a JPEG that belong to no segment."""
 _WINDOW = 1 << 20
 """Bytes that are searched at a time, to yield the GIL in between."""
 

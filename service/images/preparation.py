@@ -33,7 +33,7 @@ class ImageInput:
         height: rows.
         width: columns.
         dtype: dtype of the array.
-        is_width_open: whether `width` is the least, and wider images make the array wider.
+        has_dynamic_width: whether `width` is the least, and wider images make the array wider.
     """
 
     batch: int | None
@@ -41,7 +41,7 @@ class ImageInput:
     height: int
     width: int
     dtype: np.dtype[Any]
-    is_width_open: bool = False
+    has_dynamic_width: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def find_image_input(config: ImageConfig, port: Port) -> ImageInput | str:
         return f"input {port} takes whole numbers: scale, mean and std must be 1, 0 and 1"
     if dtype.kind not in "fiu" or dtype == np.int8:
         return f"input {port} does not take pixels of 0 to 255"
-    is_open = config.resize == "height" and shape[-1] is None
-    return ImageInput(batch, len(shape) == 4, height, width, dtype, is_open)
+    is_dynamic = config.resize == "height" and shape[-1] is None
+    return ImageInput(batch, len(shape) == 4, height, width, dtype, is_dynamic)
 
 
 def widen(target: ImageInput, images: Sequence[EncodedImage]) -> ImageInput:
@@ -102,7 +102,7 @@ def widen(target: ImageInput, images: Sequence[EncodedImage]) -> ImageInput:
     Raises:
         ServiceError: 400 `invalid_image`.
     """
-    if not target.is_width_open:
+    if not target.has_dynamic_width:
         return target
     from service.images.image_file import open_image, upright_size  # noqa: PLC0415  # a start needs no Pillow
 
@@ -111,7 +111,9 @@ def widen(target: ImageInput, images: Sequence[EncodedImage]) -> ImageInput:
     )
     widest = max(width_at(size, target.height) for size in sizes)
     steps = -(-widest // _WIDTH_STEP)
-    return replace(target, width=max(target.width, min(steps * _WIDTH_STEP, MAX_SIDE)), is_width_open=False)
+    return replace(
+        target, width=max(target.width, min(steps * _WIDTH_STEP, MAX_SIDE)), has_dynamic_width=False
+    )
 
 
 def open_images(

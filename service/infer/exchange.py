@@ -131,7 +131,7 @@ class InferExchange:
             graph.inputs,
             self.model.config,
             self.limits,
-            open_batch=self.model.batching.max_batch_size > 1,
+            dynamic_batch=self.model.batching.max_batch_size > 1,
         )
         self.options = DEFAULTS.overridden_by(decoded.options).overridden_by(self.options)
         if decoded.pictures:

@@ -14,9 +14,9 @@ from service.tasks import Prediction, Task
 
 PNG_TYPE = "image/png"
 LARGE_PIXELS = 2_000_000
-"""Most pixels of a picture that is drawn where it is."""
+"""Maximum pixels of a picture that is drawn where it is."""
 MAX_SIDE = 2048
-"""Most columns and rows of a drawn picture; larger pictures are drawn smaller."""
+"""Maximum columns and rows of a drawn picture; larger pictures are drawn smaller."""
 
 
 def check_drawable(task: Task, pictures: Sequence[Picture]) -> None:

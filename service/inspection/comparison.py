@@ -16,9 +16,9 @@ from service.repository.loaded_model import LoadedModel
 TOLERANCE = 1e-3
 """Differences that `kuiper check` ignores by default."""
 _BYTES_AT_ONCE = 64 << 20
-"""Most bytes of operands that are captured in one run; for more there are several runs."""
+"""Maximum bytes of operands that are captured in one run; for more there are several runs."""
 _MAX_RUNS = 24
-"""Most such runs."""
+"""Maximum number of such runs."""
 
 Stop = Callable[[], str | None]
 """Returns why a run is to stop, None while it is to go on."""

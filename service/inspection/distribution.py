@@ -8,7 +8,7 @@ from engine import Array
 
 _BINS = 40
 _MAX_ELEMENTS = 1 << 22
-"""Most elements that are looked at: of more, every second, third … is taken."""
+"""Maximum elements that are looked at: of more, every second, third … is taken."""
 _MAX_SCALE = 1e300
 """Widest range of a histogram; that of a wider one would be infinite."""
 

@@ -15,10 +15,10 @@ from service.errors import ServiceError, shown
 from service.inspection.schemas import ExpressionQuestion
 
 _MAX_BYTES = 1 << 16
-"""Most bytes of a question."""
+"""Maximum bytes of a question."""
 _DEEPEST = 100
 _MAX_ELEMENTS = 64
-"""Most elements of a value: what is broadcast of such has a few thousand."""
+"""Maximum elements of a value: what is broadcast of such has a few thousand."""
 _MAX_DIMENSIONS = 2
 _MAX_SHOWN = 64
 _STACK_SHOWN = 12

@@ -13,9 +13,9 @@ from service.inspection.distribution import distribution_of, thinned
 from service.repository.loaded_model import LoadedModel
 
 _MAX_FILTERS = 64
-"""Most filters of an attribute that are shown as pictures."""
+"""Maximum filters of an attribute that are shown as pictures."""
 _LONGEST_SIDE = 64
-"""Most rows, and most columns, of such a picture."""
+"""Maximum rows, and most columns, of such a picture."""
 
 
 def find_operator(model: LoadedModel, name: str) -> RuntimeOperator | None:

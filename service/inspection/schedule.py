@@ -8,9 +8,9 @@ from typing import Any
 from engine import RuntimeGraph, RuntimeOperator
 
 MAX_STEPS = 500
-"""Most steps of one response."""
+"""Maximum steps of one response."""
 _MAX_SHOWN = 50
-"""Most names of operators that are ready, in one step."""
+"""Maximum names of operators that are ready, in one step."""
 
 
 def describe_schedule(graph: RuntimeGraph, first: int, count: int) -> dict[str, Any]:

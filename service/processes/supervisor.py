@@ -108,9 +108,8 @@ class Supervisor:
         self._free = set(range(count + 1))
         self._alive: set[_Process] = set()
         self._serving: list[_Process] = []
-        self._replacing = [
-            asyncio.Lock() for _ in range(count)
-        ]  # held while a process is restarted or replaced
+        # held while a process is restarted or replaced
+        self._replacing = [asyncio.Lock() for _ in range(count)]
         self._stopping = asyncio.Event()
         self._rolling = asyncio.Event()
         self._is_signaled = False

@@ -91,8 +91,8 @@ def _check_batch(step: Step, key: str) -> None:
     """Check that a model takes any number of crops at once."""
     image, (port,) = step.model.config.image, step.model.graph.inputs
     target = None if image is None else find_image_input(image, port)
-    is_open = isinstance(target, ImageInput) and target.batched and target.batch is None
-    if not is_open and step.model.batching.max_batch_size == 1:
+    is_dynamic = isinstance(target, ImageInput) and target.batched and target.batch is None
+    if not is_dynamic and step.model.batching.max_batch_size == 1:
         problem = f"is {step.config.model!r}, whose input {port} has a fixed batch size"
         raise ModelConfigError(FILE_NAME, key, problem, "a dynamic batch dimension, as all crops are a batch")
 

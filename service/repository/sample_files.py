@@ -21,7 +21,7 @@ MEDIA_TYPES = {
 """Media types of samples, by suffix; other files are none."""
 _MAX_FILES = 200
 _MAX_BYTES = 16 << 20
-"""Most bytes of a sample: a larger file would be an input that hardly any server takes."""
+"""Maximum bytes of a sample: a larger file would be an input that hardly any server takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from service.repository.batching import run_sizes
 from service.repository.files import ModelFilesError
 
 MAX_PROGRAMS = 128
-"""Most combinations of shape and batch size that a model is compiled for when it is loaded."""
+"""Maximum combinations of shape and batch size that a model is compiled for when it is loaded."""
 
 _OWN_SHAPES = 2
 """Shapes that `warm_up.shapes` does not list: those that the file declares, and those of an image."""

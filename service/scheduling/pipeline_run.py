@@ -147,8 +147,10 @@ class PipelineRun:
             inputs[graph.inputs[0].operand] = self._crops(step, config.crops)
         else:
             pictures = [(graph.inputs[0].operator, picture.data) for picture in decoded.pictures]
-            is_open = step.model.batching.max_batch_size > 1
-            bound = bind_images(pictures, graph.inputs, step.model.config, self._limits, open_batch=is_open)
+            is_dynamic = step.model.batching.max_batch_size > 1
+            bound = bind_images(
+                pictures, graph.inputs, step.model.config, self._limits, dynamic_batch=is_dynamic
+            )
             inputs |= bound.inputs
         return Decoded(inputs, self._options(step))
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 PACKET_BYTES: Final = 64 << 10
-"""Most bytes of a packet. A client that sends ahead of the responses takes no more memory than that."""
+"""Maximum bytes of a packet. A client that sends ahead of the responses takes no more memory than that."""
 
 _packet: Final = memoryview(bytearray(PACKET_BYTES))
 """Where every packet is received: it is copied from there before the next one, on the event loop's one thread."""

@@ -15,7 +15,7 @@ _logger = logging.getLogger(__name__)
 
 
 class SharedListener:
-    """Takes one new connection in each turn of the event loop.
+    """Takes one new connection in each iteration of the event loop.
 
     An event loop's own server accepts all that wait: of clients that connect together, as pools of connections do, the
     process that wakes up first would get all. It has the methods of such a server that uvicorn calls.

@@ -15,7 +15,7 @@ from service.tasks.yolo_heads import Candidates, unreadable
 from service.tasks.yolo_shapes import BoxesConfig, Extra, find_head
 
 MAX_CANDIDATES = 30_000
-"""Most boxes of a picture that are compared with each other, the most probable ones."""
+"""Maximum boxes of a picture that are compared with each other, the most probable ones."""
 
 NO_EXTRA = Extra()
 Box = tuple[float, float, float, float]

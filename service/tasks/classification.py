@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from service.images.drawing import Drawing
 
 _LISTED = 10
-"""Most items that a remark lists."""
+"""Maximum items that a remark lists."""
 
 
 MAX_PREDICTIONS = 1 << 19
-"""Most predictions of a response, over all its items."""
+"""Maximum predictions of a response, over all its items."""
 
 
 class ClassificationConfig(TomlTable):

@@ -19,7 +19,7 @@ from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
 
 Pooling = Literal["none", "mean", "max", "first"]
 MAX_COMPARED = 64
-"""Most items of a request that are compared with each other."""
+"""Maximum items of a request that are compared with each other."""
 
 
 class EmbeddingConfig(TomlTable):

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 MaskForm = Literal["rle", "none"]
 MAX_MASK_PIXELS = 1 << 28
-"""Most pixels of the boxes of a request, in its pictures, of which masks are made."""
+"""Maximum pixels of the boxes of a request, in its pictures, of which masks are made."""
 LARGE_PIXELS = 8_000_000
-"""Most of them of which masks are made where they are."""
+"""Maximum of them of which masks are made where they are."""
 
 _STRIP_PIXELS = 1 << 20
 """Pixels of a mask that are decided at a time."""
@@ -259,7 +259,7 @@ def _find_prototypes(model: TaskModel, options: InstanceConfig) -> tuple[int, in
     ]
     rows = [shape[2] for _, shape in maps]
     if len(maps) > 1 and None in rows:
-        raise _no_prototypes(model, "the sizes of maps are open", "which output holds them")
+        raise _no_prototypes(model, "the sizes of maps are dynamic", "which output holds them")
     chosen = max(maps, key=lambda found: found[1][2] or 0, default=None)
     if chosen is None or chosen[1][1] is None or rows.count(chosen[1][2]) > 1:
         ports = ", ".join(map(str, model.outputs)) or "none"

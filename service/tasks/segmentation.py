@@ -36,14 +36,14 @@ MaskFormat = Literal["rle", "png", "array", "none"]
 NO_CLASS = 255
 """The value in a palette picture of pixels that belong to no class."""
 MAX_ARRAY_PIXELS = 1 << 22
-"""Most pixels of masks in a response that are written as numbers."""
+"""Maximum pixels of masks in a response that are written as numbers."""
 MAX_MASK_PIXELS = 1 << 28
-"""Most pixels of masks of all classes that may overlap; each takes a byte of memory."""
+"""Maximum pixels of masks of all classes that may overlap; each takes a byte of memory."""
 MAX_SCORES = 1 << 31
-"""Most scores of all classes that are interpolated for the pixels of a request's pictures."""
+"""Maximum scores of all classes that are interpolated for the pixels of a request's pictures."""
 _MAX_CLASS = 1 << 30
 LARGE_SCORES = 1 << 22
-"""Most scores of pictures that are interpolated where they are."""
+"""Maximum scores of pictures that are interpolated where they are."""
 
 
 class SegmentationConfig(TomlTable):

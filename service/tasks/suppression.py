@@ -7,7 +7,7 @@ from engine import Array
 _BLOCK = 128
 """Boxes that are compared with each other at a time."""
 _SWEPT = 64
-"""Most kept boxes of a block that all boxes after it are compared with; more are compared block by block."""
+"""Maximum kept boxes of a block that all boxes after it are compared with; more are compared block by block."""
 _STEP = 8
 """Kept boxes after which those that they drop are taken out."""
 

@@ -269,7 +269,7 @@ class _Finder:
 
 
 def input_size(model: TaskModel) -> tuple[int, int] | None:
-    """Return height and width of the pictures that a model takes; None where they are open."""
+    """Return height and width of the pictures that a model takes; None where they are dynamic."""
     image = model.config.image
     if image is not None and image.size is not None:
         return image.size

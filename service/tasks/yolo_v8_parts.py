@@ -66,7 +66,7 @@ def find_parts(
         ports: outputs that may be parts, and the place of each.
         classes: number of classes; None where it is not known.
         extra: values of a box besides its place and its classes.
-        cells: of all maps together; None where the input's size is open.
+        cells: of all maps together; None where the input's size is dynamic.
         ordered: returns places of maps, the finest first.
     """
     found: list[RawParts] = []

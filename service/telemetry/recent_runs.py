@@ -11,7 +11,7 @@ from service.scheduling.job import CallRecord
 RECENT_TRACES = 100
 """Traced runs that are kept for `/traces`."""
 MAX_LAYERS = 50_000
-"""Most layers that are kept, of all runs together: each takes less than a kilobyte, however large the model is."""
+"""Maximum layers that are kept, of all runs together: each takes less than a kilobyte, however large the model is."""
 
 
 @dataclass(frozen=True, slots=True)

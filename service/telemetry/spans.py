@@ -25,7 +25,7 @@ from service.telemetry.recent_runs import epoch_offset_ns
 from service.version import kuiper_version
 
 MAX_LAYER_SPANS = 512
-"""Most layers of one run that get spans, the slowest ones: an exporter's queue holds 2,048 spans by default."""
+"""Maximum layers of one run that get spans, the slowest ones: an exporter's queue holds 2,048 spans by default."""
 CLOSE_SECONDS = 3.0
 """Seconds that a collector has to take the last spans when the server ends."""
 SERVICE_NAME = "kuiper-serve"

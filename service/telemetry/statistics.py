@@ -22,7 +22,7 @@ Identity = tuple[str, str]
 MODEL_LABELS = ("model", "version")
 """Labels of every series that belongs to a version of a model."""
 MAX_BATCH_SIZES = 256
-"""Most batch sizes that a model has statistics of, as clients choose them. Further sizes are in no batch statistics."""
+"""Maximum batch sizes that a model has statistics of, as clients choose them; others are in no batch statistics."""
 
 
 class InferenceStatistics:

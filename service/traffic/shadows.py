@@ -28,7 +28,7 @@ from service.traffic.shadow_check import why_not_shadowed
 from service.traffic.shadow_statistics import ShadowOutcome, ShadowStatistics
 
 MAX_BYTES = 64 << 20
-"""Most bytes of inputs and outputs that are kept for a shadow run; there is never more than one."""
+"""Maximum bytes of inputs and outputs that are kept for a shadow run; there is never more than one."""
 _LOOKS = (0.002, 0.004, 0.008, 0.016, 0.032)
 """Seconds before each look for an idle worker, the first counted from the end of the call."""
 _RUN_SECONDS = 30.0

@@ -35,7 +35,7 @@ class Split:
         self._keys = [(version, share, _key(name, version)) for version, share in shares.items()]
 
     def next(self) -> str:
-        """Return the version whose turn it is."""
+        """Return the next version."""
         self._turn = (self._turn + _STEP) % _WHOLE
         return self._versions[bisect_right(self._bounds, self._turn)]
 

@@ -17,7 +17,7 @@ from service.errors import ServiceError
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 
 LARGE_BYTES = 2 << 20
-"""Most bytes of a response that are compressed where they are."""
+"""Maximum bytes of a response that are compressed where they are."""
 WORTH_BYTES = 1024
 """Responses with fewer bytes are not compressed."""
 _STEP = 1 << 16

@@ -14,7 +14,7 @@ from service.context import Peer, context_of
 from service.decoding import NeedsDecoderError
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, ProtocolName, RunOutcome
-from service.v2.batching import is_batch_open
+from service.v2.batching import has_dynamic_batch
 from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
 from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding
 from service.v2.description import Description, describe
@@ -30,9 +30,9 @@ _NOT_READ = InferRequest(None, InferParameters(), ())
 RAW = 0
 """Length of the JSON part which means that the whole body is one input."""
 _BRIEF = 1 << 10
-"""Most bytes of a JSON part that is remembered if it describes binary data: clients send the same one repeatedly."""
+"""Maximum bytes of a JSON part that is remembered if it describes binary data: clients send the same one repeatedly."""
 SMALL_BYTES = 1 << 16
-"""Most bytes of JSON that are always parsed before the request is queued; larger parts only if they have to be."""
+"""Maximum bytes of JSON that are always parsed before the request is queued; larger parts only if they have to be."""
 _LITTLE_MORE = 2
 """How many times as large as its compressed form a body may be that is kept decompressed."""
 _SCHEDULING = (b'"timeout"', b'"priority"')
@@ -86,7 +86,7 @@ class V2Exchange:
         self._header_length = header_length
         self._response_encoding = response_encoding
         self._limits = limits
-        self._open_batch = is_batch_open(model)
+        self._dynamic_batch = has_dynamic_batch(model)
         self._document: Document | None = None
         self._description: Description | None = None
         self._request = _NOT_READ
@@ -246,7 +246,7 @@ class V2Exchange:
         """Return the inputs of a request that is read for the first time."""
         graph, config = self._model.graph, self._model.config
         if self._header_length == RAW:
-            tensor, data = raw_input(data, graph.inputs, config, self._open_batch)
+            tensor, data = raw_input(data, graph.inputs, config, self._dynamic_batch)
             request = InferRequest(None, InferParameters(binary_output=True), (tensor,))
         else:
             request = parse_request(self._document or _parse(text, self._limits))
@@ -268,7 +268,7 @@ class V2Exchange:
         graph, config = self._model.graph, self._model.config
         check_names(request.outputs, graph.outputs)
         parts = distribute(request.inputs, data)
-        return read_inputs(request.inputs, parts, graph.inputs, config, self._open_batch, self._limits)
+        return read_inputs(request.inputs, parts, graph.inputs, config, self._dynamic_batch, self._limits)
 
     def _head(self, trace: RunTrace | None) -> Document:
         """Return the members of the response before its outputs."""

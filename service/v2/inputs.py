@@ -26,7 +26,7 @@ def read_inputs(
     parts: Sequence[memoryview],
     ports: Sequence[Port],
     config: ModelConfig,
-    open_batch: bool,
+    dynamic_batch: bool,
     limits: Limits,
 ) -> Decoded:
     """Read the inputs of a request.
@@ -36,7 +36,7 @@ def read_inputs(
         parts: the binary data of each of them; empty where its elements are in the description.
         ports: the graph's inputs.
         config: the model's configuration.
-        open_batch: whether the first dimension of the inputs may have any extent, even if the file fixes it.
+        dynamic_batch: whether the first dimension of the inputs may have any extent, even if the file fixes it.
         limits: upper bounds on the size of a request.
 
     Returns:
@@ -54,8 +54,8 @@ def read_inputs(
         if tensor.datatype == BYTES:
             images.append((port, _images(tensor, part, port, config)))
         else:
-            pairs.append((port, _numbers(tensor, part, port, open_batch, limits)))
-    prepared, pictures = _prepare(images, config, open_batch, limits)
+            pairs.append((port, _numbers(tensor, part, port, dynamic_batch, limits)))
+    prepared, pictures = _prepare(images, config, dynamic_batch, limits)
     return Decoded(bind(ports, [*pairs, *prepared]), pictures=pictures)
 
 
@@ -67,13 +67,13 @@ def as_input(port: Port, array: Array) -> Array:
     return pairs.view(PNNX_COMPUTE[port.dtype or ""]).reshape(pairs.shape[:-1])
 
 
-def _numbers(tensor: InputTensor, part: memoryview, port: Port, open_batch: bool, limits: Limits) -> Array:
+def _numbers(tensor: InputTensor, part: memoryview, port: Port, dynamic_batch: bool, limits: Limits) -> Array:
     accepted = accepted_datatypes(port)
     if tensor.datatype not in accepted:
         message = f"{tensor.place} is {tensor.datatype}; the model takes {' or '.join(accepted)}"
         details = {"name": port.operand, "datatype": tensor.datatype, "expected": list(accepted)}
         raise ServiceError(400, "wrong_datatype", message, details)
-    check_shape(port, tensor.shape, open_batch)
+    check_shape(port, tensor.shape, dynamic_batch)
     if tensor.binary_size is not None:
         return as_input(port, read_array(tensor, part, limits))
     dtype = DTYPES[tensor.datatype]
@@ -109,11 +109,11 @@ def _texts(data: Any) -> list[Any]:
 
 
 def _prepare(
-    images: Sequence[tuple[Port, list[bytes]]], config: ModelConfig, open_batch: bool, limits: Limits
+    images: Sequence[tuple[Port, list[bytes]]], config: ModelConfig, dynamic_batch: bool, limits: Limits
 ) -> tuple[list[tuple[Port, Array]], tuple[Picture, ...]]:
     if not images:
         return [], ()
     ports = [port for port, _ in images]
     named = [(port.operand, image) for port, encoded in images for image in encoded]
-    decoded = bind_images(named, ports, config, limits, open_batch=open_batch)
+    decoded = bind_images(named, ports, config, limits, dynamic_batch=dynamic_batch)
     return [(port, decoded.inputs[port.operand]) for port, _ in images], decoded.pictures

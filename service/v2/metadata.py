@@ -7,9 +7,9 @@ from service.config.image_config import ImageConfig
 from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.policy import SchedulingPolicy
-from service.v2.batching import is_batch_open, max_batch_size
+from service.v2.batching import has_dynamic_batch, max_batch_size
 from service.v2.datatypes import BYTES, datatype_of
-from service.v2.ports import OPEN, wire_shape
+from service.v2.ports import DYNAMIC, wire_shape
 from service.v2.schemas import (
     DynamicBatching,
     ImageForm,
@@ -48,13 +48,13 @@ def describe_server() -> ServerMetadata:
 
 def describe_model(model: LoadedModel, versions: Sequence[str]) -> ModelMetadata:
     """Describe a model: the names, datatypes and shapes of its inputs and outputs."""
-    open_batch = is_batch_open(model)
+    dynamic_batch = has_dynamic_batch(model)
     return ModelMetadata(
         name=model.name,
         versions=list(versions),
         platform=PLATFORM,
-        inputs=[_input(port, model.config.image, open_batch) for port in model.graph.inputs],
-        outputs=[_tensor(port, open_batch) for port in model.graph.outputs],
+        inputs=[_input(port, model.config.image, dynamic_batch) for port in model.graph.inputs],
+        outputs=[_tensor(port, dynamic_batch) for port in model.graph.outputs],
     )
 
 
@@ -91,22 +91,24 @@ def _dynamic_batching(policy: SchedulingPolicy) -> DynamicBatching:
     )
 
 
-def _tensor(port: Port, open_batch: bool) -> TensorMetadata:
-    return TensorMetadata(name=port.operand, datatype=datatype_of(port), shape=wire_shape(port, open_batch))
+def _tensor(port: Port, dynamic_batch: bool) -> TensorMetadata:
+    return TensorMetadata(
+        name=port.operand, datatype=datatype_of(port), shape=wire_shape(port, dynamic_batch)
+    )
 
 
-def _input(port: Port, image: ImageConfig | None, open_batch: bool) -> TensorMetadata:
-    tensor = _tensor(port, open_batch)
+def _input(port: Port, image: ImageConfig | None, dynamic_batch: bool) -> TensorMetadata:
+    tensor = _tensor(port, dynamic_batch)
     target = find_image_input(image, port) if image is not None else None
     if image is not None and isinstance(target, ImageInput):
-        batch = OPEN if target.batch is None or (open_batch and target.batched) else target.batch
+        batch = DYNAMIC if target.batch is None or (dynamic_batch and target.batched) else target.batch
         form = ImageForm(datatype=BYTES, shape=[batch], formats=list(image.formats))
         tensor.parameters = TensorParameters(image=form)
     return tensor
 
 
 def _tensor_config(port: Port, model: LoadedModel) -> TensorConfig:
-    dims = wire_shape(port, is_batch_open(model))
+    dims = wire_shape(port, has_dynamic_batch(model))
     if max_batch_size(model) and len(dims) > 1:
         dims = dims[1:]
     return TensorConfig(name=port.operand, data_type=f"TYPE_{datatype_of(port)}", dims=dims)

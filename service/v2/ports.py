@@ -9,7 +9,7 @@ from engine import Port
 from service.errors import ServiceError, did_you_mean
 from service.v2.datatypes import is_complex
 
-OPEN = -1
+DYNAMIC = -1
 """A dimension that may have any extent."""
 
 
@@ -40,22 +40,22 @@ def find_port(ports: Sequence[Port], name: str, kind: str) -> int:
     raise ServiceError(400, f"unknown_{kind}", message, details)
 
 
-def wire_shape(port: Port, open_batch: bool = False) -> list[int]:
+def wire_shape(port: Port, dynamic_batch: bool = False) -> list[int]:
     """Return the shape of an input or output, with -1 for each dynamic dimension.
 
     Args:
         port: the input or output; if its shape is not declared, the result has a single dynamic dimension.
-        open_batch: whether the first dimension may have any extent, even if the file fixes it.
+        dynamic_batch: whether the first dimension may have any extent, even if the file fixes it.
     """
     if port.shape is None:
-        return [OPEN]
-    shape = [OPEN if dim is None else dim for dim in port.shape]
-    if open_batch and shape:
-        shape[0] = OPEN
+        return [DYNAMIC]
+    shape = [DYNAMIC if dim is None else dim for dim in port.shape]
+    if dynamic_batch and shape:
+        shape[0] = DYNAMIC
     return [*shape, 2] if is_complex(port) else shape
 
 
-def check_shape(port: Port, shape: Sequence[int], open_batch: bool) -> None:
+def check_shape(port: Port, shape: Sequence[int], dynamic_batch: bool) -> None:
     """Check the shape of a request against the one that metadata shows.
 
     Raises:
@@ -63,13 +63,13 @@ def check_shape(port: Port, shape: Sequence[int], open_batch: bool) -> None:
     """
     if port.shape is None:
         return
-    expected = wire_shape(port, open_batch)
+    expected = wire_shape(port, dynamic_batch)
     if len(shape) == len(expected) and all(
-        wanted in (OPEN, given) for wanted, given in zip(expected, shape, strict=True)
+        wanted in (DYNAMIC, given) for wanted, given in zip(expected, shape, strict=True)
     ):
         return
     message = f"input {port.operand!r} has shape {list(shape)}; expected {expected}"
-    if OPEN in expected:
+    if DYNAMIC in expected:
         message += ", where -1 stands for any"
     raise ServiceError(
         400, "wrong_shape", message, {"name": port.operand, "shape": list(shape), "expected": expected}

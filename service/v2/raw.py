@@ -8,12 +8,12 @@ from service.codec.formats import IMAGE_FORMAT
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
 from service.v2.datatypes import BYTES, WIRE_SIZES, datatype_of
-from service.v2.ports import OPEN, wire_shape
+from service.v2.ports import DYNAMIC, wire_shape
 from service.v2.request import InputTensor
 
 
 def raw_input(
-    body: memoryview, ports: Sequence[Port], config: ModelConfig, open_batch: bool
+    body: memoryview, ports: Sequence[Port], config: ModelConfig, dynamic_batch: bool
 ) -> tuple[InputTensor, memoryview]:
     """Describe a raw body as the only input of a model.
 
@@ -31,7 +31,7 @@ def raw_input(
         raise ServiceError(400, "invalid_request", message, {"inputs": [port.operand for port in ports]})
     port = ports[0]
     datatype = datatype_of(port)
-    shape = _shape(wire_shape(port, open_batch), len(body), WIRE_SIZES[datatype])
+    shape = _shape(wire_shape(port, dynamic_batch), len(body), WIRE_SIZES[datatype])
     expected = prod(shape) * WIRE_SIZES[datatype]
     if expected != len(body) and config.image is not None and IMAGE_FORMAT.matches(bytes(body[:64])):
         data = len(body).to_bytes(4, "little") + bytes(body)
@@ -41,12 +41,12 @@ def raw_input(
 
 def _shape(declared: Sequence[int], size: int, itemsize: int) -> list[int]:
     shape = list(declared)
-    if len(shape) > 1 and shape[0] == OPEN:
+    if len(shape) > 1 and shape[0] == DYNAMIC:
         shape[0] = 1
-    if shape.count(OPEN) > 1:
+    if shape.count(DYNAMIC) > 1:
         message = f"a raw body does not give the shape of an input like {list(declared)}; describe it in JSON"
         raise ServiceError(400, "invalid_request", message, {"shape": list(declared)})
-    if OPEN in shape:
-        known = prod(dim for dim in shape if dim != OPEN) * itemsize
-        shape[shape.index(OPEN)] = size // known if known else 0
+    if DYNAMIC in shape:
+        known = prod(dim for dim in shape if dim != DYNAMIC) * itemsize
+        shape[shape.index(DYNAMIC)] = size // known if known else 0
     return shape

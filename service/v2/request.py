@@ -12,7 +12,7 @@ from service.v2.document import Document, bad_request, member
 from service.v2.parameters import InferParameters, parse_parameters
 
 MAX_TENSORS = 1024
-"""Most inputs and most outputs that a request may name, whatever its model."""
+"""Maximum inputs, and outputs, that a request may name, whatever its model."""
 _LARGEST = (1 << 63) - 1
 _MISSING = object()
 

@@ -7,7 +7,7 @@ from random import Random
 from tests.soak.wire import SoakRequest
 
 MAX_BYTES = 4096
-"""Most bytes that are inserted or repeated."""
+"""Maximum bytes that are inserted or repeated."""
 _TARGETS = (
     *("/infer?model=digits&trace=%s", "/infer?model=digits&capture=%s", "/infer?model=digits&top_k=%s"),
     *(

@@ -20,7 +20,7 @@ MODEL = "digit-scenes"
 ASSETS = ROOT / "docs/assets"
 MAX_BYTES = 300_000
 RUNS = 12
-"""Most runs that are tried: other programs may have had the processor during one."""
+"""Maximum runs that are tried: other programs may have had the processor during one."""
 VIEW = {"width": 1280, "height": 860}
 
 

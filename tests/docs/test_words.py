@@ -51,7 +51,7 @@ TERMS_OF_CODE = (
     r"mask of lanes",
     r"_?most_\w+(?<!most_common)|_?MOST_\w+",
     r"numpy layers?",
-    r"open (?:axis|axes|batch|dimensions?|lengths?|programs?|sizes?)",
+    r"open[ _](?:axis|axes|batch|dimensions?|lengths?|sizes?)|open programs?",
     r"program_not_worth",
     r"stand(?:s|ing)? in for",
     r"told|tells",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "corpus"
 MAX_BYTES = 200_000
-"""Most bytes of all stored inputs together."""
+"""Maximum bytes of all stored inputs together."""
 
 
 def stored(target: str) -> list[Path]:

@@ -44,7 +44,7 @@ def test_a_sentence_encoder(tmp_path: Path) -> None:
     assert all(agreement.agrees for agreement in report.agreements)
 
 
-def test_an_onnx_file_with_open_sizes(tmp_path: Path) -> None:
+def test_an_onnx_file_with_dynamic_sizes(tmp_path: Path) -> None:
     import torch
 
     class Net(torch.nn.Module):

@@ -15,7 +15,7 @@ TARGET = "/infer?model=digits&trace=off"
 PERIOD = 60.0
 """Timeout of a client that gets no response, in seconds."""
 TOLERANCE = 1e-5
-"""Most difference of an output from what was answered alone."""
+"""Maximum difference of an output from what was answered alone."""
 MAX_FAULTS = 20
 
 

@@ -20,7 +20,7 @@ Reader: TypeAlias = Callable[[SoakReply], list[Array]]
 """Takes the outputs out of a response."""
 
 TOLERANCE = 1e-5
-"""Most difference from the serial response, relative to its largest magnitude."""
+"""Maximum difference from the serial response, relative to its largest magnitude."""
 TRY_AGAIN = {"queue_full"}
 """Codes of 503 that any request for a model may meet."""
 _RUN_FAILED = ("layer_failed", "input_mismatch")

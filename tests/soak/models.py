@@ -25,7 +25,7 @@ pnnx.Output     out  1 0 3
 ROWS = (1, 2, 3, 4)
 """Rows that a request for `vector` or `twin` may bring."""
 VECTOR_BATCHES = (2, 8)
-"""Most rows of a batch of `vector`, of which one holds at a time; the last one from the start."""
+"""Maximum rows of a batch of `vector`, of which one holds at a time; the last one from the start."""
 
 LOOKUP = """
 pnnx.Input         index 0 1 i #i=(4)i64

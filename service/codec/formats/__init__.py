@@ -105,7 +105,7 @@ def decode(
     config: ModelConfig,
     limits: Limits,
     *,
-    open_batch: bool = False,
+    dynamic_batch: bool = False,
 ) -> Decoded:
     """Turn a request's body into the inputs of a graph.
 
@@ -115,7 +115,7 @@ def decode(
         ports: the graph's inputs, as `graph.inputs` gives them.
         config: the model's configuration.
         limits: upper bounds on the request's size.
-        open_batch: whether any number of images may be sent, even if the file fixes the size of a batch.
+        dynamic_batch: whether any number of images may be sent, even if the file fixes the size of a batch.
 
     Raises:
         ServiceError: 400, 413, 415 or 422, as listed in the package's docstring; never anything else.
@@ -126,7 +126,7 @@ def decode(
         raise ServiceError(400, "empty_body", "the body is empty; send an image, JSON, npy, npz or CSV")
     media_type = parse_media_type(content_type)
     return find_format(media_type, body).decode(
-        RequestBody(body, ports, config, limits, media_type.parameters, open_batch)
+        RequestBody(body, ports, config, limits, media_type.parameters, dynamic_batch)
     )
 
 

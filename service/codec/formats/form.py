@@ -36,7 +36,9 @@ class FormFormat(Format):
         if not images:
             raise invalid("the form has no file; expected an image, as curl -F file=@image.png sends it")
         read = parse_options(options, parameters)
-        return bind_images(images, body.ports, body.config, body.limits, read, open_batch=body.open_batch)
+        return bind_images(
+            images, body.ports, body.config, body.limits, read, dynamic_batch=body.dynamic_batch
+        )
 
     def schema(self) -> JsonSchema:
         """Return the schema: a file, and the options."""

@@ -60,7 +60,7 @@ class ImageFormat(Format):
         """Decode the image and prepare it as the model's configuration says."""
         only_port(body.ports, "one image")
         return bind_images(
-            [("", body.data)], body.ports, body.config, body.limits, open_batch=body.open_batch
+            [("", body.data)], body.ports, body.config, body.limits, dynamic_batch=body.dynamic_batch
         )
 
     def schema(self) -> JsonSchema:
@@ -93,7 +93,7 @@ def bind_images(
     limits: Limits,
     options: Options | None = None,
     *,
-    open_batch: bool = False,
+    dynamic_batch: bool = False,
 ) -> Decoded:
     """Prepare images as the inputs of a graph.
 
@@ -104,7 +104,7 @@ def bind_images(
         config: the model's configuration.
         limits: upper bounds on the request's size.
         options: what the body holds beside them.
-        open_batch: whether the first dimension of the inputs may have any extent, even if the file fixes it.
+        dynamic_batch: whether the first dimension of the inputs may have any extent, even if the file fixes it.
 
     Raises:
         ServiceError: 400 `invalid_image`, 413 `image_too_large` or `tensor_too_large`, 415
@@ -121,7 +121,7 @@ def bind_images(
     targets = [(port, _image_input(config.image, port)) for port in ports if port in fields]
     for port, target in targets:
         count = fields.count(port)
-        if not (open_batch and target.batched):
+        if not (dynamic_batch and target.batched):
             _check_count(target, count)
         shape = (count, channels, target.height, target.width)
         limits.check_shape(shape, f"input {port.operator}")

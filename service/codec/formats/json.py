@@ -61,7 +61,7 @@ class JsonFormat(ResponseFormat):
     def decode(self, body: RequestBody) -> Decoded:
         """Read images or tensors, and the options."""
         return decode_json(
-            body.data, body.charset, body.ports, body.config, body.limits, open_batch=body.open_batch
+            body.data, body.charset, body.ports, body.config, body.limits, dynamic_batch=body.dynamic_batch
         )
 
     def encode(

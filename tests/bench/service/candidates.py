@@ -21,7 +21,7 @@ from tests.bench.service.triton import TritonError, TritonInstallation
 
 FORMS = ("JSON", "binary", "image")
 CLOSE = 1e-3
-"""Most difference of a response from PyTorch's, relative to the largest score."""
+"""Maximum difference of a response from PyTorch's, relative to the largest score."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def test_seed_and_index_name_a_module() -> None:
             np.testing.assert_array_equal(output, same)
 
 
-def test_modules_have_open_axes_and_inputs_that_are_not_finite() -> None:
+def test_modules_have_dynamic_axes_and_inputs_that_are_not_finite() -> None:
     drawn = [random_module(1, index) for index in range(20)]
     assert all(len(each.runs) == SHAPES for each in drawn)
     assert all(each.runs[0][0].shape != each.runs[1][0].shape for each in drawn)

@@ -16,7 +16,7 @@ from service.errors import ServiceError
 from tests.service.codec.conftest import Apart
 from tests.service.codec.payloads import LIMITS, RAW, TWO, VECTOR, port, refused
 
-OPEN = port("f32", (None, None))
+DYNAMIC = port("f32", (None, None))
 ROWS = np.array([[1, 2.5, -3], [4, 5e-1, np.nan]], np.float32)
 
 
@@ -92,7 +92,7 @@ def test_charset() -> None:
     ],
 )
 def test_invalid_csv(text: str, message: str) -> None:
-    refused(lambda: decode(text.encode(), "text/csv", OPEN, RAW, LIMITS), 400, "invalid_csv", message)
+    refused(lambda: decode(text.encode(), "text/csv", DYNAMIC, RAW, LIMITS), 400, "invalid_csv", message)
 
 
 def test_fraction_for_whole_numbers() -> None:
@@ -130,7 +130,7 @@ def test_limit_counts_elements_only() -> None:
     body = "\n".join([",".join(["h"] * 100)] + [row] * 200)
     assert decode(body.encode(), "text/csv", port("f32", (None, 100)), RAW, LIMITS).inputs["0"].size == 20_000
     for text in (f"{body}\n{row}", "\n".join("1" * 20_001)):
-        refused(partial(decode, text.encode(), "text/csv", OPEN, RAW, LIMITS), 413, "tensor_too_large")
+        refused(partial(decode, text.encode(), "text/csv", DYNAMIC, RAW, LIMITS), 413, "tensor_too_large")
 
 
 def test_table_for_other_inputs() -> None:
@@ -226,7 +226,7 @@ def test_tables_that_are_too_large_are_refused_before_a_cell_is_read(
     monkeypatch.setattr("service.codec.table.numbers", lambda *_: pytest.fail("read"))
     monkeypatch.setattr("service.codec.table.orjson.loads", lambda *_: pytest.fail("read"))
     limits = replace(LIMITS, body_bytes=4 << 20)
-    refused(lambda: decode(body, "text/csv", OPEN, RAW, limits), 413, code)
+    refused(lambda: decode(body, "text/csv", DYNAMIC, RAW, limits), 413, code)
 
 
 def test_a_large_table_takes_little_more_than_its_own_memory() -> None:

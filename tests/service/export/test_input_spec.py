@@ -33,7 +33,7 @@ def test_an_unknown_type_is_reported() -> None:
         parse_input("1,3:float")
 
 
-def test_a_spec_is_shown_with_its_open_sizes() -> None:
+def test_a_spec_is_shown_with_its_dynamic_sizes() -> None:
     assert str(parse_input("?,3,8,640?:u8")) == "(?,3,8,?)u8"
     assert str(parse_input("1,3")) == "(1,3)f32"
     assert parse_input("1,3").numpy_dtype == "f4"
@@ -69,4 +69,4 @@ def test_dynamic_dimensions_are_aborted_in_steps() -> None:
 def test_a_length_of_texts_that_becomes_fixed_is_a_useful_one(most: int, length: int) -> None:
     tried = [each[0] for each in less_dynamic([parse_input("?,16?:i64")], most)]
     assert [spec.shape for spec in tried] == [(1, 16), (1, length), (1, length)]
-    assert [spec.is_open for spec in tried] == [(True, True), (True, False), (False, False)]
+    assert [spec.is_dynamic for spec in tried] == [(True, True), (True, False), (False, False)]

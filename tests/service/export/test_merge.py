@@ -26,7 +26,7 @@ def run(tmp_path: Path, text: str, *shape: int) -> np.ndarray:
     return np.asarray(made.forward([np.arange(np.prod(shape), dtype=np.float32).reshape(shape)])[0])
 
 
-def test_two_open_sizes_of_a_reshape_are_those_of_its_input(tmp_path: Path) -> None:
+def test_two_dynamic_sizes_of_a_reshape_are_those_of_its_input(tmp_path: Path) -> None:
     body = (
         "Tensor.reshape r 1 1 0 1 shape=({n},6,{w}) $input=0 #0=({n},6,1,{w})f32 #1=({n},6,{w})f32\n"
         "pnnx.Output out 1 0 1 #1=({n},6,{w})f32\n"
@@ -38,7 +38,7 @@ def test_two_open_sizes_of_a_reshape_are_those_of_its_input(tmp_path: Path) -> N
         assert run(tmp_path, text, *shape).shape == (shape[0], 6, shape[3])
 
 
-def test_one_open_size_of_a_reshape_follows_from_the_others(tmp_path: Path) -> None:
+def test_one_dynamic_size_of_a_reshape_follows_from_the_others(tmp_path: Path) -> None:
     body = (
         "Tensor.reshape r 1 1 0 1 shape=({nw},6) $input=0 #0=({n},6,1,{w})f32 #1=({nw},6)f32\n"
         "pnnx.Output out 1 0 1 #1=({nw},6)f32\n"

@@ -1,4 +1,4 @@
-"""Inputs of ONNX files: which sizes are open."""
+"""Inputs of ONNX files: which sizes are dynamic."""
 
 import pytest
 
@@ -15,9 +15,9 @@ from service.export.onnx_source import input_of
         ((1,), (1,)),
     ],
 )
-def test_open_sizes_are_those_that_the_file_does_not_state(
+def test_dynamic_sizes_are_those_that_the_file_does_not_state(
     sizes: tuple[int, ...], shape: tuple[int, ...]
 ) -> None:
     found = input_of(sizes, "f32", "x")
     assert found.shape == shape
-    assert found.is_open == tuple(size == 0 for size in sizes)
+    assert found.is_dynamic == tuple(size == 0 for size in sizes)

@@ -39,7 +39,7 @@ def test_numbers_have_both_signs_unless_the_model_minds() -> None:
 
 def test_masks_hide_both_ends_alternately() -> None:
     spec = parse_input("3,8:i64")
-    named = type(spec)(spec.shape, spec.is_open, spec.dtype, "attention_mask")
+    named = type(spec)(spec.shape, spec.is_dynamic, spec.dtype, "attention_mask")
     trial = Trial([named], [named.shape], list)
     one, other = (trial.arrays([named.shape], place)[0] for place in (0, 1))
     assert one.tolist() == [[1] * 6 + [0] * 2, [0] * 2 + [1] * 6, [1] * 6 + [0] * 2]
@@ -108,4 +108,4 @@ def test_dimensions_that_may_vary_are_found() -> None:
     spec = parse_input("1,4")
     source = LinearSource()
     (found,) = dynamic_specs(source, [spec], Trial([spec], [spec.shape], source.run))
-    assert found.is_open == (True, False)
+    assert found.is_dynamic == (True, False)

@@ -31,7 +31,7 @@ CONV = (
     "bias=True dilation=(1,1) groups=1 in_channels=3 kernel_size=(3,3) out_channels=8 padding=(1,1) "
     "padding_mode=zeros stride=(1,1) @bias=(8)f32 @weight=(8,3,3,3)f32"
 )
-OPEN = f"""
+DYNAMIC = f"""
 pnnx.Input           in   0 1 0 #0=(?,3,?,?)f32
 nn.Conv2d            conv 1 1 0 1 {CONV}
 nn.AdaptiveAvgPool2d pool 1 1 1 2 output_size=(1,1)
@@ -125,8 +125,8 @@ def test_declared_shapes_are_compiled_and_run_on_zeros(
 def test_sizes_that_the_file_leaves_open_are_compiled(
     tmp_path: Path, compiled: list[Plan], config: str
 ) -> None:
-    model = load(tmp_path, OPEN, config)
-    assert shapes_of(model) == [[[1, 3, 24, 40]]], "and no guess at what is open"
+    model = load(tmp_path, DYNAMIC, config)
+    assert shapes_of(model) == [[[1, 3, 24, 40]]], "and no guess at dynamic sizes"
     assert [item.is_compiled for item in model.warmed_up] == [True]
     before = len(compiled)
     model.graph.forward(images(1, 3, 24, 40))
@@ -137,7 +137,7 @@ def test_sizes_that_the_file_leaves_open_are_compiled(
 
 @pytest.mark.anyio
 async def test_first_request_compiles_nothing(tmp_path: Path, compiled: list[Plan]) -> None:
-    add(tmp_path, OPEN, "[image]\nsize = [24, 40]\n[warm_up]\nshapes = [[2, 3, 16, 16]]")
+    add(tmp_path, DYNAMIC, "[image]\nsize = [24, 40]\n[warm_up]\nshapes = [[2, 3, 16, 16]]")
     app = create_app(Settings(models=tmp_path, workers=1, max_batch_size=4))
     async with (
         app.router.lifespan_context(app),
@@ -169,7 +169,7 @@ def test_every_size_of_batch_is_compiled_for_every_shape(tmp_path: Path, compile
     [warm_up]
     shapes = [[1, 3, 8, 12]]
     """
-    model = load(tmp_path, OPEN, config)
+    model = load(tmp_path, DYNAMIC, config)
     assert model.batching.max_batch_size == 6
     assert sorted(shapes_of(model)) == sorted(
         [[rows, 3, 8, width]] for rows in (1, 2, 3, 4, 6) for width in (8, 12)
@@ -195,7 +195,7 @@ def test_warm_up_compiles_no_batches_where_none_are_formed(tmp_path: Path) -> No
 
 def test_shapes_do_not_drive_one_another_out(tmp_path: Path, compiled: list[Plan]) -> None:
     shapes = [[1, 3, 8, width] for width in range(4, 24)]
-    model = load(tmp_path, OPEN, f"[warm_up]\nshapes = {shapes}")
+    model = load(tmp_path, DYNAMIC, f"[warm_up]\nshapes = {shapes}")
     assert len(model.warmed_up) == len(compiled) == 20
     for shape in shapes:
         model.graph.forward(images(*shape))
@@ -213,7 +213,7 @@ def test_shapes_of_several_inputs(tmp_path: Path) -> None:
 
 
 def test_numpy_compiles_nothing(tmp_path: Path, compiled: list[Plan]) -> None:
-    model = load(tmp_path, OPEN, "[image]\nsize = [8, 8]", backend="numpy")
+    model = load(tmp_path, DYNAMIC, "[image]\nsize = [8, 8]", backend="numpy")
     assert [item.is_compiled for item in model.warmed_up] == [False]
     assert not compiled
 
@@ -278,7 +278,7 @@ def test_batch_that_does_not_run_is_reported_and_the_model_is_served(
 ) -> None:
     shapes = [[1, 3, 8, 8], [1, 3, 8, 9], [1, 3, 512, 512]]
     config = f"[batching]\nmax_batch_size = 4\n[warm_up]\nshapes = {shapes}"
-    model = load(tmp_path, OPEN, config, max_run_bytes=40 << 20)
+    model = load(tmp_path, DYNAMIC, config, max_run_bytes=40 << 20)
     large = [shape for (shape,) in shapes_of(model) if shape[2] == 512]
     assert large == [[1, 3, 512, 512], [2, 3, 512, 512]]
     (record,) = [record for record in caplog.records if record.message == "batch does not run"]

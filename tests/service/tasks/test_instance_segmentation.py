@@ -146,7 +146,7 @@ def test_masks_of_very_many_pixels_are_refused_before_they_are_made() -> None:
 
 def test_graphs_of_which_it_is_not_clear_what_their_maps_are() -> None:
     open_maps = [(None, 67, None, None)] * 3 + [(None, 4, None, None)]
-    with pytest.raises(ModelConfigError, match="the sizes of maps are open; expected which output"):
+    with pytest.raises(ModelConfigError, match="the sizes of maps are dynamic; expected which output"):
         task(*open_maps)
     with pytest.raises(ModelConfigError, match="more than one of the outputs"):
         task((None, 67, 8, 12), (None, 67, 8, 12))

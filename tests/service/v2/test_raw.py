@@ -8,16 +8,18 @@ from service.errors import ServiceError
 from service.v2.raw import raw_input
 
 
-def shape_of(declared: tuple[int | None, ...] | None, size: int, open_batch: bool = False) -> tuple[int, ...]:
+def shape_of(
+    declared: tuple[int | None, ...] | None, size: int, dynamic_batch: bool = False
+) -> tuple[int, ...]:
     port = Port("in", "0", declared, "f32")
-    tensor, data = raw_input(memoryview(bytes(size)), [port], ModelConfig(), open_batch)
+    tensor, data = raw_input(memoryview(bytes(size)), [port], ModelConfig(), dynamic_batch)
     assert (tensor.name, tensor.datatype, tensor.binary_size) == ("0", "FP32", size)
     assert len(data) == size
     return tensor.shape
 
 
 @pytest.mark.parametrize(
-    ("declared", "size", "open_batch", "shape"),
+    ("declared", "size", "dynamic_batch", "shape"),
     [
         ((2, 3), 24, False, (2, 3)),
         ((None, 3), 12, False, (1, 3)),
@@ -30,9 +32,9 @@ def shape_of(declared: tuple[int | None, ...] | None, size: int, open_batch: boo
     ],
 )
 def test_dynamic_dimensions_follow_from_the_size(
-    declared: tuple[int | None, ...] | None, size: int, open_batch: bool, shape: tuple[int, ...]
+    declared: tuple[int | None, ...] | None, size: int, dynamic_batch: bool, shape: tuple[int, ...]
 ) -> None:
-    assert shape_of(declared, size, open_batch) == shape
+    assert shape_of(declared, size, dynamic_batch) == shape
 
 
 def test_two_dynamic_dimensions_behind_the_batch_cannot_be_inferred() -> None:

@@ -12,7 +12,7 @@ from tests.service.server.wire.wire import Ask
 from tests.service.v2.bodies import binary_body, binary_input, json_input
 
 LIMIT = 200_000
-"""Most bytes of a body."""
+"""Maximum bytes of a body."""
 SAMPLE = (ROOT / "models/digits/samples/7.png").read_bytes()
 JSON = ("Content-Type", "application/json")
 VECTOR, DIGITS = "/infer?model=vector", "/infer?model=digits"
