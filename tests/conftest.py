@@ -22,6 +22,7 @@ from tests.engine.compiler.emulation import WIDTHS, emulating, is_emulated
 SLOW = {
     "tests/attack": "attacks last seconds, and most need a server of their own",
     "tests/bench": "tests of the benchmarks, which no product code depends on",
+    "tests/console": "opens pages in a browser",
     "tests/deploy/test_balancer.py": "starts HAProxy and several servers",
     "tests/differential": "compares random graphs at every vector width, on paths that other tests take",
     "tests/docs/test_examples.py": "runs every example of README and docs, most on servers of their own",

@@ -78,7 +78,8 @@ def test_killed_process_takes_only_its_own_connections(server: ServerProcess) ->
         restart = monotonic() - killed
         callers.until_answered(50)
     assert {code for code, _, _ in callers.errors} <= {"UNAVAILABLE"}
-    assert all(caller.errors.total() <= 1 for caller in callers.callers)
+    # who connects again at once may meet a socket of the killed process that the kernel has not closed yet
+    assert all(caller.errors.total() <= 2 for caller in callers.callers)
     assert max(caller.longest for caller in callers.callers) < max(5.0, restart / 2), (
         "clients wait for nobody"
     )

