@@ -21,7 +21,7 @@ _POINTERS = re.compile(r"= load ptr")
 class CheckedEmitter(Emitter):
     """A kernel that is being written, each of its accesses preceded by a question.
 
-    Constants that the kernel brings along are not asked for: their places are known when it is written.
+    Constants that the kernel brings along and its stack are not asked for: their places are known when it is written.
     """
 
     def __init__(self, target: Target) -> None:
@@ -98,7 +98,7 @@ class CheckedEmitter(Emitter):
         if not isinstance(lanes, int):
             function = self.intrinsic(name_of(kind, None), POINTER, [POINTER, I64])
             return self.builder.call(function, [place, self.minimum(lanes, self.lanes)])
-        if isinstance(_root(place), ir.GlobalVariable) or not lanes:
+        if isinstance(_root(place), ir.GlobalVariable | ir.AllocaInstr) or not lanes:
             return place
         function = self.intrinsic(name_of(kind, lanes), POINTER, [POINTER])
         return self.builder.call(function, [place])

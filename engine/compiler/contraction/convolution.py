@@ -289,9 +289,7 @@ class DirectConvolution:
             sums = emit_tile(e, tile, axes, x, step, read, starts * pixels, prefetch, self.arithmetic)
         sums = self.arithmetic.results(e, sums, numbers, (tile.vectors, self.packing.count))
         channel = e.add(e.mul(block.group, self.shape.filters), e.mul(block.place, self._width))
-        for place in range(pixels):
-            own = sums[place * tile.vectors : (place + 1) * tile.vectors]
-            chunk.output.store(e, own, Place(chunk.image, row, e.add(pixel, place), channel), block.filters)
+        chunk.output.store_pixels(e, sums, Place(chunk.image, row, pixel, channel), block.filters)
 
     def _filters(self, e: Emitter, chunk: _Chunk, block: _Block) -> tuple[IRValue, IRValue]:
         """Return the addresses of a block's weights and of the first number of its filters."""
@@ -301,7 +299,7 @@ class DirectConvolution:
 
     def _prefetch(self, e: Emitter, weights: IRValue, axes: Sequence[Axis], pixel: IRIndex) -> Prefetch:
         """Return the part of the next block's weights that the tile at a pixel prefetches."""
-        size, steps = self.packing.block_words, steps_of(axes)
+        size, steps = self.packing.block_words, steps_of(axes, self.tile)
         if self.is_dynamic:
             lines, parts = _LINES, -(-size // (LINE * steps * _LINES))
         else:

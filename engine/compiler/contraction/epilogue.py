@@ -1,6 +1,7 @@
 """Epilogues: operations on a kernel's results before the store, such as activations and residual additions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import zip_longest
@@ -8,7 +9,7 @@ from itertools import zip_longest
 from engine.compiler.emit.bfloat16 import pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import WORD_CHANNELS, integers_of, load_steps, real, store_bytes, words
-from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, emit
+from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, emit, is_long
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import IMAGE, Region, pixels
 from engine.quantization.tensor_scale import TensorScale
@@ -123,6 +124,17 @@ def finish(
     return emit(e, epilogue.expression, leaves)
 
 
+@contextmanager
+def each_kept(e: Emitter, values: Sequence[IRValue], group: int) -> Iterator[tuple[IRValue, list[IRValue]]]:
+    """Write a loop over groups of vectors, which are on the stack meanwhile; yields the place of a group, and it."""
+    kept = e.local(len(values))
+    for place, value in enumerate(values):
+        e.store(value, kept, place * e.lanes)
+    with e.loop(0, len(values) // group) as loop:
+        first = e.mul(loop.index, group * e.lanes)
+        yield loop.index, [e.load(kept, first, vector * e.lanes) for vector in range(group)]
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """Where a kernel stores the results of an image, and what becomes of them before.
@@ -163,6 +175,20 @@ class Output:
             else:
                 word = e.divmod(here.channel, WORD_CHANNELS)[0]
                 store_bytes(e, integers_of(e, result, self.scale), self.base, *offset, word, count=count)
+
+    def store_pixels(self, e: Emitter, results: Sequence[IRValue], place: Place, channels: int) -> None:
+        """Write the same for neighbouring pixels from a place on, the vectors of each together.
+
+        Where the epilogue is long, it is written once, in a loop: the kernel compiles in less time.
+        """
+        vectors = -(-channels // e.lanes)
+        if not is_long(self.epilogue.expression):
+            for number in range(len(results) // vectors):
+                here = replace(place, pixel=e.add(place.pixel, number))
+                self.store(e, results[number * vectors : (number + 1) * vectors], here, channels)
+            return
+        with each_kept(e, results, vectors) as (number, own):
+            self.store(e, own, replace(place, pixel=e.add(place.pixel, number)), channels)
 
     def _store_pairs(self, e: Emitter, results: list[IRValue], target: IRValue, words: int) -> None:
         """Write the stores of so many words of two results."""

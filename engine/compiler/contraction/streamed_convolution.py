@@ -137,9 +137,9 @@ class StreamedConvolution:
     def _prefetch(self, e: Emitter, following: IRValue, axes: Sequence[Axis], place: IRIndex) -> Prefetch:
         """Return the part of the next position's weights that the tile at a place prefetches."""
         tiles = max(1, self.shape.pixels // self.tile.pixels)
-        lines = max(1, round(self._panel / (LINE * tiles * steps_of(axes))))
+        lines = max(1, round(self._panel / (LINE * tiles * steps_of(axes, self.tile))))
         part = e.divmod(place, self.tile.pixels)[0]
-        return Prefetch(e.address(following, e.mul(part, lines * LINE * steps_of(axes))), lines)
+        return Prefetch(e.address(following, e.mul(part, lines * LINE * steps_of(axes, self.tile))), lines)
 
     def _finish(self, e: Emitter, sums: IRValue, output: Output) -> None:
         """Write the sums through the epilogue into the output; of the last block only the filters that there are."""

@@ -18,6 +18,8 @@ MANY_ROWS = 2520
 LINE = 16
 """Elements of a cache line."""
 _UNROLL = 4
+_LARGE = 16
+"""Accumulators of a large tile."""
 _WIDEST = 4
 """Vectors of a tile, twice as many where there are too few pixels to keep the multipliers busy."""
 
@@ -167,9 +169,9 @@ def each_block(e: Emitter, place: IRIndex, filters: int, width: int) -> Iterator
         yield width
 
 
-def steps_of(axes: Sequence[Axis]) -> int:
+def steps_of(axes: Sequence[Axis], tile: Tile) -> int:
     """Return how often the innermost loop of a reduction goes round."""
-    return prod(axis.count for axis in axes) // _unroll(axes[-1])
+    return prod(axis.count for axis in axes) // _unroll(axes[-1], tile)
 
 
 def emit_tile(
@@ -218,7 +220,9 @@ class _Reduction:
         """Write the loops over the axes; returns what they carry out."""
         e, axis, inner = self.e, axes[0], axes[1:]
         if isinstance(axis.count, int):
-            return self._loop((0, axis.count, 1 if inner else _unroll(axis)), axes, (x, w), carried)
+            return self._loop(
+                (0, axis.count, 1 if inner else _unroll(axis, self.tile)), axes, (x, w), carried
+            )
         whole = e.mul(e.divmod(axis.count, _UNROLL)[0], _UNROLL)
         carried = self._loop((0, whole, _UNROLL), axes, (x, w), carried)
         return self._loop((whole, axis.count, 1), axes, (x, w), carried)
@@ -270,5 +274,8 @@ class _Reduction:
         return [*accumulators, self.e.address(address, self.lines * LINE)]
 
 
-def _unroll(axis: Axis) -> int:
+def _unroll(axis: Axis, tile: Tile) -> int:
+    """Return how many steps a round of the innermost loop has: one of a large tile keeps the multipliers busy."""
+    if tile.pixels * tile.vectors >= _LARGE:
+        return 1
     return next(u for u in (_UNROLL, 3, 2, 1) if axis.count % u == 0)

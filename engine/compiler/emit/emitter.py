@@ -80,6 +80,13 @@ class Emitter(ControlFlow):
         """Store one element."""
         self.builder.store(value, self.address(base, *offset), align=4)
 
+    def local(self, vectors: int) -> IRValue:
+        """Return the address of so many vectors on the stack."""
+        with self.builder.goto_entry_block():  # elsewhere the stack would grow with each round of a loop
+            memory = self.builder.alloca(self.vector_type, vectors)
+            memory.align = 4 * self.lanes
+            return self.builder.gep(memory, [self.index(0)], source_etype=F32)
+
     def table(self, values: Sequence[int] | Sequence[float]) -> IRValue:
         """Return the address of constants in the kernel's own module: indices or float32, like the first one."""
         kind = I64 if isinstance(values[0], int) else F32

@@ -70,6 +70,20 @@ def size(expression: PointwiseExpression) -> int:
     return 1 + sum(map(size, expression.arguments)) if isinstance(expression, Apply) else 1
 
 
+_SHORT = set(
+    "abs add ceil clamp eq floor ge gt hardshrink hardsigmoid hardswish hardtanh le leaky_relu lt maximum minimum mul ne"
+    " neg relu relu6 round square sub threshold trunc where".split()
+)
+"""Functions that take a few instructions."""
+
+
+def is_long(expression: PointwiseExpression) -> bool:
+    """Return whether the code of an expression is long, as that of polynomials is: then it is written in a loop."""
+    if not isinstance(expression, Apply):
+        return False
+    return expression.function not in _SHORT or any(map(is_long, expression.arguments))
+
+
 def substitute(expression: PointwiseExpression, leaves: Sequence[PointwiseExpression]) -> PointwiseExpression:
     """Return the expression with each leaf replaced by the one at its place."""
     if isinstance(expression, Leaf):

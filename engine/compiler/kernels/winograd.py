@@ -104,9 +104,9 @@ class Winograd(WinogradTiles):
 
     def _prefetch(self, e: Emitter, following: IRValue, axes: tuple[Axis, ...], strip: IRIndex) -> Prefetch:
         """Return the part of the next panel of weights that a strip of tiles prefetches."""
-        share = -(-self.tiles // self.tile.pixels) * steps_of(axes)
+        share = -(-self.tiles // self.tile.pixels) * steps_of(axes, self.tile)
         lines = -(-self._depth * self._width // (LINE * share))
-        return Prefetch(e.address(following, e.mul(strip, lines * LINE * steps_of(axes))), lines)
+        return Prefetch(e.address(following, e.mul(strip, lines * LINE * steps_of(axes, self.tile))), lines)
 
     @property
     def layout(self) -> tuple[object, ...]:

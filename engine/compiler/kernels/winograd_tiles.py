@@ -14,14 +14,16 @@ one kernel's code.
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, each_kept, finish
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.pointwise import is_long
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.winograd_transforms import TRANSFORMS, Transforms, transformed
 from engine.compiler.memory.region import Region, line
@@ -162,11 +164,9 @@ class WinogradTiles:
         pixel_step = e.select(inside, e.index(self.strides.x[2]), e.index(self._depth))
         target = self._row(e, strips, place, self._depth)
         whole = self.shape.channels // self.lanes * self.lanes
-        pixels = [
-            e.address(source, e.mul(i, row_step), e.mul(j, pixel_step))
-            for i in range(side)
-            for j in range(side)
-        ]
+        steps = [e.mul(j, pixel_step) for j in range(side)]
+        rows = [e.address(source, e.mul(i, row_step)) for i in range(side)]
+        pixels = [e.address(row, step) for row in rows for step in steps]
         with e.loop(0, whole, self.lanes) as loop:
             self._transform_channels(e, pixels, target, loop.index, None)
         if whole < self.shape.channels:
@@ -251,24 +251,26 @@ class WinogradTiles:
         here = [e.load(source, position * self._planes[1]) for position in range(side * side)]
         products = [here[row * side : (row + 1) * side] for row in range(side)]
         start = e.load(bias, channel)
-        for index, value in enumerate(transformed(e, self.transforms.result, products)):
-            image, row, pixel = (
-                corner[0],
-                e.add(corner[1], index // outputs),
-                e.add(corner[2], index % outputs),
-            )
+        results = transformed(e, self.transforms.result, products)
 
-            place = Place(image, row, pixel, channel)
-
-            def put(value: IRValue = value, place: Place = place) -> None:
+        def put(index: IRIndex, value: IRValue) -> None:
+            down, right = e.divmod(index, outputs)
+            place = Place(corner[0], e.add(corner[1], down), e.add(corner[2], right), channel)
+            with self._inside(e, place):
                 result = finish(e, self.epilogue, e.fadd(value, start), operands, place, count)
                 steps = zip((place.image, place.row, place.pixel), self.strides.out, strict=True)
                 e.store(result, out, *(e.mul(i, step) for i, step in steps), channel, count=count)
 
-            if self.shape.size[0] % outputs == 0 and self.shape.size[1] % outputs == 0:
-                put()
-            else:
-                with e.when(
-                    e.both(e.compare("<", row, self.shape.size[0]), e.compare("<", pixel, self.shape.size[1]))
-                ):
-                    put()
+        if is_long(self.epilogue.expression):
+            with each_kept(e, results, 1) as (index, (value,)):
+                put(index, value)
+        else:
+            for index, value in enumerate(results):
+                put(index, value)
+
+    def _inside(self, e: Emitter, place: Place) -> AbstractContextManager[None]:
+        """Write what is done only for a pixel that the output has; the last tiles reach beyond it."""
+        height, width = self.shape.size
+        if height % self.outputs == 0 and width % self.outputs == 0:
+            return nullcontext()
+        return e.when(e.both(e.compare("<", place.row, height), e.compare("<", place.pixel, width)))

@@ -16,7 +16,7 @@ from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from tests.engine.compiler.harness import every_target, examples_of_kernels, run
-from tests.engine.compiler.kernels.images import convolved, numbers, output_size, strides
+from tests.engine.compiler.kernels.images import ACTIVATIONS, convolved, numbers, output_size, strides
 
 small = st.integers(1, 3)
 
@@ -117,12 +117,13 @@ def test_streamed(target: Target, data: st.DataObject) -> None:
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
 
-EPILOGUE = apply("relu", apply("add", apply("mul", Leaf(0), Leaf(1)), apply("sub", Leaf(2), Leaf(3))))
+SUM = apply("add", apply("mul", Leaf(0), Leaf(1)), apply("sub", Leaf(2), Leaf(3)))
 
 
 @every_target
 @pytest.mark.parametrize("streamed", [False, True])
-def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) -> None:
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool, activation: str) -> None:
     x, weight = numbers(2, 5, 6, 7), numbers(19, 7, 3, 3, seed=1)
     scale, shift = numbers(2, 19, seed=3), numbers(1, seed=4)
     expected = convolved(x, weight, None)
@@ -133,7 +134,7 @@ def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) ->
         EpilogueOperand(Broadcast.FULL, strides(*size, 19)),
         EpilogueOperand(Broadcast.SCALAR),
     )
-    epilogue = Epilogue(EPILOGUE, operands)
+    epilogue = Epilogue(apply(activation, SUM), operands)
     made: DirectConvolution | StreamedConvolution = DirectConvolution(
         shape=ConvShape(images=2, size=size, channels=7, filters=19, kernel=(3, 3)),
         strides=ImageStrides(strides(5, 6, 7), strides(*size, 19)),
@@ -152,7 +153,7 @@ def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) ->
         )
     arrays = [x, *made.packing.pack(weight, None), np.zeros_like(expected), scale, other, shift]
     out = run(made, target, *arrays)[3]
-    wanted = np.maximum(expected * scale[:, None, None] + (other - shift), 0)
+    wanted = ACTIVATIONS[activation](expected * scale[:, None, None] + (other - shift))
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
 
 

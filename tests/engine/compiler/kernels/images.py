@@ -1,11 +1,19 @@
 """Images for kernels, channels last, and what the numpy routines make of them."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from engine.dtypes import Array
 from engine.kernels.convolution import convolve
 
 Pair = tuple[int, int]
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": lambda x: np.maximum(x, np.float32(0)),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}
+"""One whose code is short, and one whose code a kernel holds once, in a loop."""
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:

@@ -14,7 +14,7 @@ from engine.compiler.emit.target import Target, host_target
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.kernels.winograd_transforms import TRANSFORMS
 from tests.engine.compiler.harness import every_target, examples_of_kernels, run
-from tests.engine.compiler.kernels.images import convolved, numbers, strides
+from tests.engine.compiler.kernels.images import ACTIVATIONS, convolved, numbers, strides
 
 
 @pytest.mark.parametrize("outputs", TRANSFORMS)
@@ -95,12 +95,14 @@ def test_relative_error(target: Target) -> None:
 
 
 @every_target
-def test_epilogue(target: Target) -> None:
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_epilogue(target: Target, activation: str) -> None:
     x, weight, bias = numbers(1, 7, 6, 9), numbers(18, 9, 3, 3, seed=1), numbers(18, seed=2)
     expected = convolved(x, weight, bias, padding=(2, 2))
     other = numbers(*expected.shape, seed=3)
     epilogue = Epilogue(
-        apply("relu", apply("add", Leaf(0), Leaf(1))), (EpilogueOperand(Broadcast.FULL, strides(7, 6, 18)),)
+        apply(activation, apply("add", Leaf(0), Leaf(1))),
+        (EpilogueOperand(Broadcast.FULL, strides(7, 6, 18)),),
     )
     made = Winograd(
         shape=ConvShape(images=1, size=(7, 6), channels=9, filters=18, kernel=(3, 3)),
@@ -113,7 +115,7 @@ def test_epilogue(target: Target) -> None:
         epilogue=epilogue,
     )
     out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected), other, made.extents)[3]
-    np.testing.assert_allclose(out, np.maximum(expected + other, 0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(out, ACTIVATIONS[activation](expected + other), rtol=1e-4, atol=1e-4)
 
 
 def _of(
