@@ -23,6 +23,9 @@ CLASSIFIER = "ch_ppocr_mobile_v2.0_cls_infer"
 PIPELINE = """
 task = "pipeline"
 
+[scheduling]
+timeout = 600  # of CI, beside whose other steps a page may take a minute
+
 [[pipeline.steps]]
 name = "find"
 model = "lines"

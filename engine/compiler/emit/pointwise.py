@@ -70,10 +70,11 @@ def size(expression: PointwiseExpression) -> int:
     return 1 + sum(map(size, expression.arguments)) if isinstance(expression, Apply) else 1
 
 
-_SHORT = set(
-    "abs add ceil clamp eq floor ge gt hardshrink hardsigmoid hardswish hardtanh le leaky_relu lt maximum minimum mul ne"
-    " neg relu relu6 round square sub threshold trunc where".split()
-)
+_SHORT = {
+    *("abs", "add", "ceil", "clamp", "eq", "floor", "ge", "gt", "hardshrink", "hardsigmoid", "hardswish", "hardtanh"),
+    *("le", "leaky_relu", "lt", "maximum", "minimum", "mul", "ne", "neg", "relu", "relu6", "round", "square", "sub"),
+    *("threshold", "trunc", "where"),
+}  # fmt: skip
 """Functions that take a few instructions."""
 
 
