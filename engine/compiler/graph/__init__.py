@@ -3,7 +3,13 @@
 A node does one or more operators of the model. Its first inputs are its own; those after them are read by its epilogue.
 """
 
-from engine.compiler.graph.contractions import Convolution, Linear, MatrixProduct, TransposedConvolution
+from engine.compiler.graph.contractions import (
+    Attention,
+    Convolution,
+    Linear,
+    MatrixProduct,
+    TransposedConvolution,
+)
 from engine.compiler.graph.graph import Guard, LoweredGraph
 from engine.compiler.graph.int8 import (
     Dequantize,
@@ -26,6 +32,7 @@ __all__ = [
     "EXACT",
     "FLOAT",
     "AdaptivePool",
+    "Attention",
     "Bounds",
     "Concatenation",
     "Constant",

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from engine.compiler.emit.pointwise import PointwiseExpression
+from engine.compiler.graph.node import Node
 from engine.compiler.graph.pointwise import EpilogueNode
 from engine.dtypes import Array
 
@@ -87,3 +89,18 @@ class MatrixProduct(EpilogueNode):
     def channel_axis(self) -> int:
         """The last axis."""
         return self.output.rank - 1
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Attention(Node):
+    """softmax(f(q k)) v of long sequences, whose scores are computed block by block.
+
+    Its inputs are q (…, rows, depth), k (…, depth, columns), v (…, columns, features), and what f reads.
+
+    Attributes:
+        epilogue: f, over a score (`Leaf(0)`) and the other inputs (`Leaf(1)` …).
+        skip_masked: weights are 0 where all scores are -inf, instead of NaN.
+    """
+
+    epilogue: PointwiseExpression
+    skip_masked: bool = False

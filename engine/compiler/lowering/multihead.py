@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, apply
-from engine.compiler.graph import FLOAT, LayerNorm, Linear, MatrixProduct, Node, Softmax, Tensor
+from engine.compiler.graph import FLOAT, Attention, LayerNorm, Linear, MatrixProduct, Node, Softmax, Tensor
 from engine.compiler.lowering.context import LoweringContext, lowers
 from engine.compiler.lowering.looks import look
 from engine.compiler.lowering.pointwise import pointwise, pointwise_tensor
@@ -18,6 +18,9 @@ from engine.spec import TensorSpec
 
 _PADDING = 1
 """Kind of a mask (batch, keys) in ATen's numbers."""
+_LONG = 1 << 18
+"""Scores of one head from which they are computed block by block: a megabyte, which fills a core's own cache."""
+_MOST_AXES = 4
 _HEADS = (0, 2, 1, 3)
 """Swaps heads and length."""
 
@@ -72,7 +75,7 @@ def attend(
     scale: float,
     *,
     skip_masked: bool,
-) -> MatrixProduct:
+) -> Attention | MatrixProduct:
     """Add all nodes of softmax(scale · q kᵀ + masks) v but the last, which is returned.
 
     Args:
@@ -89,6 +92,13 @@ def attend(
     )
     leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     shape = (*leading, query.shape[-2], key.shape[-2])
+    are_floats = all(mask.dtype == FLOAT for mask in masks)
+    if not context.is_dynamic and len(shape) <= _MOST_AXES and math.prod(shape[-2:]) >= _LONG and are_floats:
+        scaled = apply("mul", Leaf(0), scale)
+        for place in range(len(masks)):
+            scaled = apply("add", scaled, Leaf(1 + place))
+        inputs = [query, keys, value, *masks]
+        return Attention([context.index], inputs, epilogue=scaled, skip_masked=skip_masked)
     (scores,) = context.add(MatrixProduct([context.index], [query, keys]), shape)
     expression: PointwiseExpression = apply("mul", Leaf(1), scale)
     for place, mask in enumerate(masks, 2):

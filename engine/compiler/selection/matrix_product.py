@@ -1,16 +1,21 @@
 """Kernels for products of tensors that runs differ in."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 from math import prod
 
+import numpy as np
+
 from engine.compiler.contraction.bf16_matmul import Bf16MatrixProduct
-from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.contraction.matrix_product import MatrixProductKernel
 from engine.compiler.contraction.shapes import ConvShape, MatrixShape
+from engine.compiler.emit.pointwise import PointwiseExpression
 from engine.compiler.emit.tiles import ROWS
-from engine.compiler.graph import MatrixProduct
+from engine.compiler.emit.types import WORD_BYTES
+from engine.compiler.graph import Attention, MatrixProduct
+from engine.compiler.kernels.softmax import SoftmaxKernel
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
 from engine.compiler.selection.bf16 import may_round, product_group
@@ -20,6 +25,8 @@ from engine.precision import Precision
 
 RANK = 4
 """Axes of a product as its kernel sees it: two of batches, rows, columns."""
+_LEAST_BLOCK = 16
+"""Rows of a block of attention, at least."""
 
 
 @selects(MatrixProduct)
@@ -41,10 +48,27 @@ def _is_even(view: View) -> bool:
 def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
     """Choose the kernel, which writes to a view."""
     out, left, right, *others = _batched(selector, target, node)
+    epilogue, operands = _epilogue(selector, node.epilogue, out, others)
+    is_bf16 = _chooses_bf16(selector, _shape(left, out), may_round(selector) and _can_pair(left, right))
+    _call(selector, (left, right, out), epilogue, operands, is_bf16)
+
+
+def _shape(left: View, out: View) -> MatrixShape:
     batch = (out.shape[0], out.shape[1])
-    epilogue, operands = _epilogue(selector, node, out, others)
-    shape = MatrixShape(batch=batch, rows=out.shape[2], depth=left.shape[3], columns=out.shape[3])
-    if _chooses_bf16(selector, shape, may_round(selector) and _can_pair(left, right)):
+    return MatrixShape(batch=batch, rows=out.shape[2], depth=left.shape[3], columns=out.shape[3])
+
+
+def _call(
+    selector: Selector,
+    views: tuple[View, View, View],
+    epilogue: Epilogue,
+    operands: Sequence[View],
+    is_bf16: bool,
+) -> None:
+    """Add the call of a product whose precision is chosen."""
+    left, right, out = views
+    shape = _shape(left, out)
+    if is_bf16:
         bf16 = _bf16(selector, shape, (left, right, out), epilogue)
         selector.call(bf16, left, right, out, *operands, precision=Precision.BF16)
         return
@@ -58,6 +82,58 @@ def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
         is_dynamic=selector.is_dynamic,
     )
     selector.call(kernel, left, right, out, *operands)
+
+
+@selects(Attention)
+def select_attention(selector: Selector, node: Attention) -> None:
+    """Choose the kernels of attention: of each block of rows of each head the scores, their softmax, and the product.
+
+    A block's scores and weights stay in the core's own cache, while those of all rows would go to memory and back.
+    """
+    out, query, keys, values, *masks = (
+        _spread(view, RANK) for view in (view_of(node.output), *map(view_of, node.inputs))
+    )
+    batch, (rows, columns) = out.shape[:2], (out.shape[2], keys.shape[3])
+    query, keys, values = (
+        view.expanded((*batch, *view.shape[2:]))
+        for view in (query, row_by_row(selector, keys), row_by_row(selector, values))
+    )
+    masks = [view.expanded((*batch, rows, columns)) for view in masks]
+    block = _block(selector, rows, columns)
+    scores, weights = (selector.temporary((1, 1, block, columns)) for _ in range(2))
+    for head in np.ndindex(*batch):
+        q, k, v, to, *others = (_part(view, head) for view in (query, keys, values, out, *masks))
+        for start in range(0, rows, block):
+            count = min(block, rows - start)
+            seen, found = (view.sliced(2, 0, count) for view in (scores, weights))
+            read = [view.sliced(2, start, count) for view in others]
+            epilogue, operands = _epilogue(selector, node.epilogue, seen, read)
+            _call(selector, (q.sliced(2, start, count), k, seen), epilogue, operands, is_bf16=False)
+            selector.call(_row_softmax(count, columns, node.skip_masked), seen, found)
+            _call(selector, (found, v, to.sliced(2, start, count)), NOTHING, (), is_bf16=False)
+
+
+def _block(selector: Selector, rows: int, columns: int) -> int:
+    """Return the rows of a block: scores and weights take half of the core's own cache, and all blocks are as high."""
+    most = max(_LEAST_BLOCK, selector.machine.cache // (2 * 2 * WORD_BYTES * columns))
+    return -(-rows // -(-rows // most))
+
+
+def _part(view: View, head: Sequence[int]) -> View:
+    """Return the matrix of one head, as a batch of one."""
+    return view.sliced(0, head[0], 1).sliced(1, head[1], 1)
+
+
+def _row_softmax(rows: int, columns: int, skip_masked: bool) -> SoftmaxKernel:
+    return SoftmaxKernel(
+        length=columns,
+        x_step=1,
+        out_step=1,
+        shape=(rows,),
+        x_strides=(columns,),
+        out_strides=(columns,),
+        skip_masked=skip_masked,
+    )
 
 
 def _can_pair(left: View, right: View) -> bool:
@@ -154,7 +230,7 @@ def _strides(view: View) -> tuple[int, int, int, int]:
 
 
 def _epilogue(
-    selector: Selector, node: MatrixProduct, out: View, others: list[View]
+    selector: Selector, expression: PointwiseExpression, out: View, others: Sequence[View]
 ) -> tuple[Epilogue, list[View]]:
     operands, views = [], []
     for view in others:
@@ -167,4 +243,4 @@ def _epilogue(
         steps = (rows.strides[0], rows.strides[1], rows.strides[2]) if is_full else (0,)
         operands.append(EpilogueOperand(Broadcast.FULL if is_full else Broadcast.CHANNEL, steps))
         views.append(rows)
-    return Epilogue(node.epilogue, tuple(operands)), views
+    return Epilogue(expression, tuple(operands)), views
