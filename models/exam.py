@@ -243,11 +243,11 @@ class Shipped:
         return None if found is None else found[0]
 
 
-def examine_digits(source: Source) -> None:
+def examine_digits(source: Source, seed: int) -> None:
     """Print the accuracy of digits, of all drawings and of each kind."""
     model = Shipped("digits")
     right: dict[tuple[str, str], list[bool]] = {}
-    for one in drawings(source, np.random.default_rng(SEED)):
+    for one in drawings(source, np.random.default_rng(seed)):
         is_right = model.predict(one.picture, top_k=1)[0].label == str(one.digit)
         right.setdefault((one.source, one.kind), []).append(is_right)
     for name in ("printed", "handwritten"):
@@ -257,21 +257,21 @@ def examine_digits(source: Source) -> None:
         print(f"digits, {name}: accuracy {np.mean(every):.4f} of {len(every)} ({parts})")
 
 
-def scenes(source: Source, is_printed: bool, is_photographed: bool) -> Iterator[Scene]:
+def scenes(source: Source, seed: int, is_printed: bool, is_photographed: bool) -> Iterator[Scene]:
     """Yield the scenes of one kind."""
-    rng = np.random.default_rng((SEED, is_printed, is_photographed))
+    rng = np.random.default_rng((seed, is_printed, is_photographed))
     for _ in range(SCENES):
         yield draw_scene(source, is_printed, is_photographed, rng)
 
 
-async def examine_reader(source: Source) -> None:
+async def examine_reader(source: Source, seed: int) -> None:
     """Print precision and recall of digit-reader, and which part of what it finds it reads right."""
     reader = Inference(str(HERE / "digit-reader"))
     async with reader.client() as client:
         for is_printed in (True, False):
             for is_photographed in (False, True):
                 right = shown = total = located = 0
-                for scene in scenes(source, is_printed, is_photographed):
+                for scene in scenes(source, seed, is_printed, is_photographed):
                     response = await client.predict(_png(scene.picture), model=reader.name)
                     found = [SimpleNamespace(**one) for one in response.predictions[0]]
                     hits, boxes, near = _hits(found, scene)
@@ -295,13 +295,13 @@ def _png(picture: Image.Image) -> bytes:
     return buffer.getvalue()
 
 
-def examine_scenes(source: Source) -> None:
+def examine_scenes(source: Source, seed: int) -> None:
     """Print precision and recall of digit-scenes, and the IoU of digit-masks."""
     detector, masker = Shipped("digit-scenes"), Shipped("digit-masks")
     for is_printed in (True, False):
         for is_photographed in (False, True):
             right = shown = total = located = shared = union = 0
-            for scene in scenes(source, is_printed, is_photographed):
+            for scene in scenes(source, seed, is_printed, is_photographed):
                 hits, boxes, near = _hits(detector.predict(scene.picture), scene)
                 right, shown, located = right + hits, shown + boxes, located + near
                 total += len(scene.boxes)
@@ -329,17 +329,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fonts", type=Path, nargs="+", default=list(FOLDERS), metavar="FOLDER")
     parser.add_argument("--only", choices=("digits", "scenes", "reader"))
+    parser.add_argument("--seed", type=int, default=SEED, help="of the drawings")
     options = parser.parse_args()
     data = load_digits()
     count = int(TRAIN_SHARE * len(data.images))
     families = find_fonts(MEASURED, options.fonts, LEAST_FAMILIES)
     source = Source(families, (data.images[count:] / 16).astype(np.float32), data.target[count:])
     if options.only in (None, "digits"):
-        examine_digits(source)
+        examine_digits(source, options.seed)
     if options.only in (None, "scenes"):
-        examine_scenes(source)
+        examine_scenes(source, options.seed)
     if options.only in (None, "reader"):
-        asyncio.run(examine_reader(source))
+        asyncio.run(examine_reader(source, options.seed))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ class StepConfig(TomlTable):
             probability is at least 0.9.
         combine: with `crops`, whether the detector's opinion counts for a box's label beside the classifier's: the
             probabilities of both are multiplied. Both have the same labels.
+        confidence: with `combine`, minimum probability of a box's label by both; a request's `confidence` replaces it.
         tensors: for each input of the model the output of an earlier step, as `STEP/OUTPUT`. Without `crops`
             and `tensors` a step takes the request's picture; the first one takes what its model takes.
     """
@@ -59,6 +60,7 @@ class StepConfig(TomlTable):
     margin: float = Field(default=0.0, ge=0, le=1)
     upright: str | None = None
     combine: bool = False
+    confidence: float = Field(default=0.0, ge=0, lt=1)
     tensors: dict[str, str] | None = Field(default=None, min_length=1)
 
     @property
@@ -92,6 +94,8 @@ class PipelineConfig(TomlTable):
                 raise _misnamed(f"steps.{place}.crops", step.crops, earlier)
             if step.upright is not None and (step.crops is None or step.upright not in names):
                 raise _misnamed(f"steps.{place}.upright", step.upright, f"with crops, {earlier}")
+            if step.confidence and not step.combine:
+                raise _misnamed(f"steps.{place}.confidence", step.confidence, "combine = true beside it")
             for port, source in (step.tensors or {}).items():
                 if source.partition("/")[0] not in names:
                     raise _misnamed(f"steps.{place}.tensors.{port}", source, earlier)
@@ -166,11 +170,13 @@ class Pipeline(Task):
         boxes = self.predict_step(self._places[source], parts[self._places[source]], images, parameters) or ()
         if not any(boxes):
             return boxes
-        is_combined = self.config.steps[self.shown].combine
-        if is_combined:
+        step = self.config.steps[self.shown]
+        least = parameters.get("confidence", step.confidence) if step.combine else 0.0
+        if step.combine:
             parameters = {**parameters, **(self._tasks[self.shown].all_scores or {})}
         labels = iter(self.predict_step(self.shown, parts[self.shown], (), parameters) or ())
-        return [[_labelled(box, next(labels, ()), is_combined) for box in item] for item in boxes]
+        labelled = [[_labelled(box, next(labels, ()), step.combine) for box in item] for item in boxes]
+        return [[one for one in item if not one.probability < least] for item in labelled]  # NaN is shown
 
     def predict_step(
         self,
@@ -322,7 +328,7 @@ def combine(box: Detected, scores: Sequence[ClassPrediction]) -> Detected:
     return Detected(best.label, best.index, probability / total if total else 0.0, box.box)
 
 
-def _labelled(box: Prediction, labels: Sequence[Prediction], is_combined: bool) -> Prediction:
+def _labelled(box: Prediction, labels: Sequence[Prediction], is_combined: bool) -> Detected | TextLine:
     """Return a box with the best label of its crop; with its own where there is none."""
     scores = [one for one in labels if isinstance(one, ClassPrediction)]
     if is_combined and scores and isinstance(box, Detected):
