@@ -20,7 +20,7 @@ _PADDING = 1
 """Kind of a mask (batch, keys) in ATen's numbers."""
 _LONG = 1 << 18
 """Scores of one head from which they are computed block by block: a megabyte, which fills a core's own cache."""
-_MOST_AXES = 4
+_MAX_AXES = 4
 _HEADS = (0, 2, 1, 3)
 """Swaps heads and length."""
 
@@ -92,13 +92,12 @@ def attend(
     )
     leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     shape = (*leading, query.shape[-2], key.shape[-2])
-    are_floats = all(mask.dtype == FLOAT for mask in masks)
-    if not context.is_dynamic and len(shape) <= _MOST_AXES and math.prod(shape[-2:]) >= _LONG and are_floats:
-        scaled = apply("mul", Leaf(0), scale)
+    if _is_long(context, shape, masks):
+        seen = apply("mul", Leaf(0), scale)
         for place in range(len(masks)):
-            scaled = apply("add", scaled, Leaf(1 + place))
+            seen = apply("add", seen, Leaf(1 + place))
         inputs = [query, keys, value, *masks]
-        return Attention([context.index], inputs, epilogue=scaled, skip_masked=skip_masked)
+        return Attention([context.index], inputs, epilogue=seen, skip_masked=skip_masked)
     (scores,) = context.add(MatrixProduct([context.index], [query, keys]), shape)
     expression: PointwiseExpression = apply("mul", Leaf(1), scale)
     for place, mask in enumerate(masks, 2):
@@ -111,10 +110,17 @@ def attend(
     scaled = pointwise(context, [scores, *masks], expression)
     if scaled is None:
         raise ValueError(f"no kernel for a scale of {scale}")
-    (seen,) = context.add(scaled, shape)
-    node = Softmax([context.index], [seen], axis=len(shape) - 1, skip_masked=skip_masked)
+    (visible,) = context.add(scaled, shape)
+    node = Softmax([context.index], [visible], axis=len(shape) - 1, skip_masked=skip_masked)
     (weights,) = context.add(node, shape)
     return MatrixProduct([context.index], [weights, value])
+
+
+def _is_long(context: LoweringContext, scores: tuple[int, ...], masks: Sequence[Tensor]) -> bool:
+    """Whether scores are computed block by block: many of one head, of sizes that are known."""
+    are_floats = all(mask.dtype == FLOAT for mask in masks)
+    is_many = len(scores) <= _MAX_AXES and math.prod(scores[-2:]) >= _LONG
+    return is_many and are_floats and not context.is_dynamic
 
 
 def linear(context: LoweringContext, x: Tensor, weight: Array, bias: Array | None) -> Tensor:

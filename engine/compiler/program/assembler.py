@@ -11,6 +11,7 @@ from engine.compiler.emit.jit import Code, cache
 from engine.compiler.emit.object_file import ObjectFile
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import (
+    Attention,
     Constant,
     Convolution,
     Fallback,
@@ -262,11 +263,11 @@ class Assembler:
 
     def _with_several_products(self) -> set[int]:
         """Return the steps that take more than one product."""
-        products = [
-            node for node in self.graph.nodes if isinstance(node, Convolution | Linear | MatrixProduct)
-        ]
+        nodes = self.graph.nodes
+        products = [node for node in nodes if isinstance(node, Convolution | Linear | MatrixProduct)]
         counts = Counter(step for node in products for step in node.steps)
-        return {step for step, count in counts.items() if count > 1}
+        several = {step for node in nodes if isinstance(node, Attention) for step in node.steps}
+        return several | {step for step, count in counts.items() if count > 1}
 
     def _native(self) -> frozenset[int]:
         done = {step for node in self.graph.nodes if not isinstance(node, Fallback) for step in node.steps}

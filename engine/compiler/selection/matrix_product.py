@@ -93,12 +93,18 @@ def select_attention(selector: Selector, node: Attention) -> None:
     out, query, keys, values, *masks = (
         _spread(view, RANK) for view in (view_of(node.output), *map(view_of, node.inputs))
     )
-    batch, (rows, columns) = out.shape[:2], (out.shape[2], keys.shape[3])
+    batch, rows, columns = (out.shape[0], out.shape[1]), out.shape[2], keys.shape[3]
     query, keys, values = (
         view.expanded((*batch, *view.shape[2:]))
         for view in (query, row_by_row(selector, keys), row_by_row(selector, values))
     )
     masks = [view.expanded((*batch, rows, columns)) for view in masks]
+    # one choice for all rows, so that it does not depend on how they are cut
+    whole = (
+        MatrixShape(batch=batch, rows=rows, depth=query.shape[3], columns=columns),
+        MatrixShape(batch=batch, rows=rows, depth=columns, columns=out.shape[3]),
+    )
+    first, second = (_chooses_bf16(selector, shape, may_round(selector)) for shape in whole)
     block = _block(selector, rows, columns)
     scores, weights = (selector.temporary((1, 1, block, columns)) for _ in range(2))
     for head in np.ndindex(*batch):
@@ -108,9 +114,9 @@ def select_attention(selector: Selector, node: Attention) -> None:
             seen, found = (view.sliced(2, 0, count) for view in (scores, weights))
             read = [view.sliced(2, start, count) for view in others]
             epilogue, operands = _epilogue(selector, node.epilogue, seen, read)
-            _call(selector, (q.sliced(2, start, count), k, seen), epilogue, operands, is_bf16=False)
+            _call(selector, (q.sliced(2, start, count), k, seen), epilogue, operands, first)
             selector.call(_row_softmax(count, columns, node.skip_masked), seen, found)
-            _call(selector, (found, v, to.sliced(2, start, count)), NOTHING, (), is_bf16=False)
+            _call(selector, (found, v, to.sliced(2, start, count)), NOTHING, (), second)
 
 
 def _block(selector: Selector, rows: int, columns: int) -> int:

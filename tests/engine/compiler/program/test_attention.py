@@ -70,6 +70,34 @@ def test_query_that_sees_no_key_gets_zeros(tmp_path: Path, mask: Array) -> None:
         assert (output[:, :, 2] == 0).all()
 
 
+@pytest.mark.parametrize("options", ["is_causal=False", "is_causal=True scale=0.3"])
+@pytest.mark.parametrize("leading", [(), (3,), (2, 2)])
+def test_long_sequences_are_computed_in_blocks(
+    tmp_path: Path, leading: tuple[int, ...], options: str
+) -> None:
+    """Rows, columns and features that neither blocks nor vectors divide."""
+    q, k, v = (
+        numbers(seed, *leading, length, width)
+        for seed, length, width in ((0, 397, 20), (1, 701, 20), (2, 701, 9))
+    )
+    line = f"F.scaled_dot_product_attention a 3 1 q k v y {options} $query=q $key=k $value=v"
+    lines = [*declared(q, k, v), line, "pnnx.Output out 1 0 y"]
+    kinds = kinds_of(lowered(tmp_path, *lines))
+    assert "Attention" in kinds
+    assert "MatrixProduct" not in kinds
+    compare(tmp_path, "\n".join(lines), {}, q, k, v)
+
+
+def test_masks_of_long_sequences_are_added_to_each_block(tmp_path: Path) -> None:
+    q, k, v = (numbers(seed, 2, 3, 600, 8) for seed in range(3))
+    mask = numbers(4, 2, 1, 600, 600)
+    mask[:, :, 7], mask[..., 5] = -math.inf, -math.inf
+    line = "F.scaled_dot_product_attention a 4 1 q k v m y $query=q $key=k $value=v $attn_mask=m"
+    text = "\n".join([*declared(q, k, v, mask), line, "pnnx.Output out 1 0 y"])
+    (output,) = compare(tmp_path, text, {}, q, k, v, mask)
+    assert (output[:, :, 7] == 0).all()
+
+
 @pytest.mark.parametrize("is_batch_first", [True, False])
 @pytest.mark.parametrize("sources", ["q", "q k", "q k v"])
 def test_multihead_attention(tmp_path: Path, is_batch_first: bool, sources: str) -> None:
