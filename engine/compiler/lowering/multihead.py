@@ -18,8 +18,8 @@ from engine.spec import TensorSpec
 
 _PADDING = 1
 """Kind of a mask (batch, keys) in ATen's numbers."""
-_LONG = 1 << 18
-"""Scores of one head from which they are computed block by block: a megabyte, which fills a core's own cache."""
+_LONG = 1 << 16
+"""Scores of one head from which they are computed block by block: a quarter of a megabyte."""
 _MAX_AXES = 4
 _HEADS = (0, 2, 1, 3)
 """Swaps heads and length."""

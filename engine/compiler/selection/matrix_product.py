@@ -13,7 +13,6 @@ from engine.compiler.contraction.matrix_product import MatrixProductKernel
 from engine.compiler.contraction.shapes import ConvShape, MatrixShape
 from engine.compiler.emit.pointwise import PointwiseExpression
 from engine.compiler.emit.tiles import ROWS
-from engine.compiler.emit.types import WORD_BYTES
 from engine.compiler.graph import Attention, MatrixProduct
 from engine.compiler.kernels.softmax import SoftmaxKernel
 from engine.compiler.memory.view import View
@@ -25,8 +24,9 @@ from engine.precision import Precision
 
 RANK = 4
 """Axes of a product as its kernel sees it: two of batches, rows, columns."""
-_LEAST_BLOCK = 16
-"""Rows of a block of attention, at least."""
+_BLOCK, _MAX_BLOCKS = 128, 4096
+"""Rows of a block of attention for each thread: fewer copy keys too often, more leave the cache; and blocks of all
+heads, at most."""
 
 
 @selects(MatrixProduct)
@@ -88,7 +88,7 @@ def _call(
 def select_attention(selector: Selector, node: Attention) -> None:
     """Choose the kernels of attention: of each block of rows of each head the scores, their softmax, and the product.
 
-    A block's scores and weights stay in the core's own cache, while those of all rows would go to memory and back.
+    A block's scores and weights stay in a cache, while those of all rows would go to memory and back.
     """
     out, query, keys, values, *masks = (
         _spread(view, RANK) for view in (view_of(node.output), *map(view_of, node.inputs))
@@ -105,7 +105,7 @@ def select_attention(selector: Selector, node: Attention) -> None:
         MatrixShape(batch=batch, rows=rows, depth=columns, columns=out.shape[3]),
     )
     first, second = (_chooses_bf16(selector, shape, may_round(selector)) for shape in whole)
-    block = _block(selector, rows, columns)
+    block = _block(selector, rows, batch[0] * batch[1])
     scores, weights = (selector.temporary((1, 1, block, columns)) for _ in range(2))
     for head in np.ndindex(*batch):
         q, k, v, to, *others = (_part(view, head) for view in (query, keys, values, out, *masks))
@@ -119,10 +119,10 @@ def select_attention(selector: Selector, node: Attention) -> None:
             _call(selector, (found, v, to.sliced(2, start, count)), NOTHING, (), second)
 
 
-def _block(selector: Selector, rows: int, columns: int) -> int:
-    """Return the rows of a block: scores and weights take half of the core's own cache, and all blocks are as high."""
-    most = max(_LEAST_BLOCK, selector.machine.cache // (2 * 2 * WORD_BYTES * columns))
-    return -(-rows // -(-rows // most))
+def _block(selector: Selector, rows: int, heads: int) -> int:
+    """Return the rows of a block, which threads share: all are as high, but for the last."""
+    count = min(-(-rows // (_BLOCK * selector.threads)), max(1, _MAX_BLOCKS // heads))
+    return -(-rows // count)
 
 
 def _part(view: View, head: Sequence[int]) -> View:
