@@ -188,7 +188,7 @@ console-pages: $(VENV)/console.installed ## Try the console in Chromium: every p
 	@command -v chromium || command -v chromium-browser || command -v google-chrome \
 	|| { [ "$$(id -u)" = 0 ] && apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; } \
 	|| echo 'there is no browser: apt install chromium'
-	$(BIN)/python -m pytest -q tests/console
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/console
 
 console-speed: $(VENV)/console.installed ## How fast the console is, in Chromium, on a machine that does nothing else
 	$(BIN)/python -m pytest -q tests/console/checks_speed.py
