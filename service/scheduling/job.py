@@ -238,10 +238,13 @@ class Job(Generic[Payload]):
         """Start its time; on the event loop, in the context of the request.
 
         Args:
-            timeout: that of the model, which it may shorten.
+            timeout: that of the model, which it may shorten; a step has what is left of its pipeline's.
             priority: that of the model, which it may replace.
         """
-        self.timeout = timeout if self.timeout is None else min(self.timeout, timeout)
+        if self.timeout is None:
+            self.timeout = timeout
+        elif not self.is_step:
+            self.timeout = min(self.timeout, timeout)
         self.priority = self.priority or priority
         self.number = next(_sequence)
         self.context = copy_context()

@@ -103,7 +103,7 @@ class PipelineRun:
         times.forward_end = last.forward_end or times.forward_end
         job.worker = step.worker
         if isinstance(error, ServiceError) and error is not self._refusal:
-            if error.status == HTTPStatus.GATEWAY_TIMEOUT and step.deadline >= job.deadline:
+            if error.status == HTTPStatus.GATEWAY_TIMEOUT:
                 error = timed_out(job.timeout or 0.0)
             error = name_step(self._steps[len(self._results)].config.name, error)
         if error is None:

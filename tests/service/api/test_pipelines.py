@@ -18,7 +18,7 @@ from tests.service.api.test_infer_queue import Gate, number
 from tests.service.codec.payloads import encoded
 from tests.service.conftest import client_of, running
 from tests.service.models import DIGIT, DIGIT_CONFIG, VECTOR, add_model, add_pipeline
-from tests.service.scheduling.stubs import expire
+from tests.service.scheduling.stubs import expire, jobs_of
 
 pytestmark = pytest.mark.anyio
 
@@ -176,6 +176,21 @@ async def test_the_deadline_is_that_of_all_steps(
         while services_of(app).scheduler.running():
             await asyncio.sleep(0)
     assert len(gate.reasons) == 1
+
+
+async def test_the_timeout_of_a_pipeline_is_that_of_its_steps(
+    app: FastAPI, client: AsyncClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(str(settings.models))
+    add_pipeline(root, "patient", ROW + "[scheduling]\ntimeout = 600\n")
+    assert (await client.post("/v2/repository/models/patient/load")).status_code == 200
+    gate = Gate(monkeypatch)
+    task = asyncio.create_task(client.post("/infer?model=patient", json=number(1)))
+    await gate.has_begun()
+    step = next(job for job in jobs_of(services_of(app).scheduler) if job.is_step)
+    gate.open.set()
+    assert (await task).status_code == 200
+    assert 500 < step.timeout <= 600  # its model has 20 s
 
 
 async def test_faulty_files_say_what_is_expected(client: AsyncClient, settings: Settings) -> None:
