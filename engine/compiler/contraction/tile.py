@@ -6,7 +6,7 @@ A tile is `pixels` x `vectors` accumulators that stay in registers for a whole r
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from engine.compiler.contraction.arithmetic import FLOAT32, Arithmetic
 from engine.compiler.emit.emitter import Emitter
@@ -17,6 +17,8 @@ MANY_ROWS = 2520
 """Rows that tiles are chosen for if their number is a runtime dimension: a multiple of every height up to 10."""
 LINE = 16
 """Elements of a cache line."""
+_WAYS, _WAY_BYTES = 8, 1 << 12
+"""Lines of the first cache that lie a multiple of so many bytes apart: of x86-64's processors the fewest."""
 _UNROLL = 4
 _LARGE = 16
 """Accumulators of a large tile."""
@@ -66,18 +68,30 @@ def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     return tuple(result) or (Axis(1, 0, 0),)
 
 
-def choose_tile(target: Target, pixels: int, vectors: int, width_gain: float = 0.0) -> Tile:
+def choose_tile(target: Target, pixels: int, vectors: int, step: int = 0, width_gain: float = 0.0) -> Tile:
     """Choose the tile for an output of so many pixels in a row and so many vectors of filters.
 
     Wanted: all accumulators, the weights and one number in registers; no remainder; enough accumulators to hide
-    the latency of an fma; and many multiplications per load. Each vector makes a tile better by the factor
-    `width_gain`: the fewer blocks weights are cut into, the more time there is to prefetch the next one.
+    the latency of an fma; many multiplications per load; and one cache line of each pixel in the first cache.
+
+    Args:
+        target: the instructions.
+        pixels: pixels in a row.
+        vectors: vectors of filters.
+        step: elements between the input's pixels; 0 where it is not known.
+        width_gain: each vector makes a tile better by this factor: the fewer blocks weights are cut into, the more
+            time there is to prefetch the next one.
     """
     return max(
-        fitting_tiles(target, pixels, vectors),
+        fitting_tiles(target, min(pixels, _cached_lines(4 * step)), vectors),
         key=lambda tile: _efficiency(pixels, vectors, tile) * (1 + width_gain * tile.vectors),
         default=Tile(1, 1),
     )
+
+
+def _cached_lines(step: int) -> int:
+    """Return how many lines, so many bytes apart, the first cache holds at once."""
+    return _WAYS * _WAY_BYTES // gcd(_WAY_BYTES, step) if step else _WAYS * _WAY_BYTES
 
 
 def fitting_tiles(target: Target, pixels: int, vectors: int) -> Iterator[Tile]:

@@ -300,6 +300,11 @@ class Emitter(ControlFlow):
             self._intrinsics[name] = ir.Function(self.module, ir.FunctionType(result, operands), name)
         return self._intrinsics[name]
 
+    def repeated(self, vector: IRValue, size: int, member: int) -> IRValue:
+        """Return a vector with one lane of each group of `size` lanes in all lanes of the group."""
+        lanes = constants.integers(tuple(lane - lane % size + member for lane in range(self.lanes)))
+        return self.builder.shuffle_vector(vector, constants.undefined(vector.type), lanes)
+
     def _slice(self, vector: IRValue, start: int, count: int) -> IRValue:
         lanes = constants.integers(tuple(range(start, start + count)))
         return self.builder.shuffle_vector(vector, constants.undefined(vector.type), lanes)

@@ -1,7 +1,9 @@
-"""Depthwise convolution: one filter per channel, any kernel, stride, dilation and zero padding.
+"""Depthwise convolution: one filter per channel, or small groups of channels with as many filters.
 
-Arguments: input, weights, bias, output, then the epilogue's operands. Channels of input and output are contiguous.
-Weights and bias are packed by `pack`: [kernel row][kernel column][channel], channels filled up to whole vectors.
+Any kernel, stride, dilation and zero padding. Arguments: input, weights, bias, output, then the epilogue's operands.
+Channels of input and output are contiguous. Weights and bias are packed by `pack`: [kernel row][channel of a group]
+[kernel column][filter], filters filled up to whole vectors. A vector has whole groups: one shuffle brings the number of
+a channel to all filters of its group.
 
 The sums of a tile, several pixels of a row for one vector of channels, stay in registers, and each number of the
 input is loaded once per kernel row. The padding isn't in memory: kernel rows are clipped by the loop over them; tiles
@@ -77,7 +79,7 @@ class Depthwise:
     """A depthwise convolution of one exact shape.
 
     Attributes:
-        shape: shape of the convolution; each channel is a group.
+        shape: shape of the convolution; a group has as many filters as channels, a part of a vector.
         padding: zeros around the input.
         strides: elements between images, rows and pixels of input and output.
         pixels: pixels of a tile.
@@ -113,11 +115,12 @@ class Depthwise:
 
         Threads share the rows, as they do in the convolutions around it, or the channels where rows are few.
         """
-        work = shape.groups * (prod(padding.x_size) + prod(shape.size))
-        chunks = shape.images * shape.groups * prod(shape.size) * shape.taps // _CHUNK
+        channels = shape.in_channels
+        work = channels * (prod(padding.x_size) + prod(shape.size))
+        chunks = shape.images * channels * prod(shape.size) * shape.taps * shape.channels // _CHUNK
         wanted = max(1, min(_CHUNKS_OF_THREAD * threads, chunks)) if threads > 1 else 1
         wanted -= wanted % threads if wanted > threads else 0
-        all_vectors, all_rows = -(-shape.groups // target.lanes), shape.images * shape.size[0]
+        all_vectors, all_rows = -(-channels // target.lanes), shape.images * shape.size[0]
         along_memory = work > _NEAR_CACHE
         has_rows = along_memory or all_rows >= _ROWS_OF_THREAD * threads
         vector_parts = 1 if has_rows else min(wanted, all_vectors)
@@ -145,7 +148,7 @@ class Depthwise:
     @property
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of packed weights and bias."""
-        return self.shape.taps * self._packed_channels, self._packed_channels
+        return self.shape.taps * self.shape.channels * self._packed_channels, self._packed_channels
 
     @property
     def scratch(self) -> int:
@@ -164,9 +167,10 @@ class Depthwise:
         return (self.lanes,)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
-        """Pack weights (channels, 1, rows, columns) and bias (channels); absent channels are 0."""
-        weights = np.zeros((*self.shape.kernel, self._packed_channels), np.float32)
-        weights[..., : self._channels] = weight.reshape(self._channels, *self.shape.kernel).transpose(1, 2, 0)
+        """Pack weights (filters, channels of a group, rows, columns) and bias (filters); absent filters are 0."""
+        rows, columns = self.shape.kernel
+        weights = np.zeros((rows, self.shape.channels, columns, self._packed_channels), np.float32)
+        weights[..., : self._channels] = weight.transpose(2, 1, 3, 0)
         starts = np.zeros(weights.shape[-1], np.float32)
         if bias is not None:
             starts[: self._channels] = bias
@@ -190,7 +194,7 @@ class Depthwise:
     @property
     def _channels(self) -> int:
         """Channels, of input and output."""
-        return self.shape.groups
+        return self.shape.in_channels
 
     @property
     def _whole_vectors(self) -> int:
@@ -271,8 +275,13 @@ class Depthwise:
         with e.loop(*row.taps, carry=[self._sum_start(e, bias, channels.start)] * pixels.count) as taps:
             y = e.add(top, e.mul(taps.index, self.shape.dilation[0]))
             x_row = e.address(source, e.mul(y, self.strides.x[1]))
-            w_row = e.address(filters, e.mul(taps.index, self.shape.kernel[1] * self._packed_channels))
-            taps.following = self._emit_kernel_row(e, (x_row, w_row), pixels, channels.count, taps.carried)
+            step = self.shape.kernel[1] * self._packed_channels
+            w_row = e.address(filters, e.mul(taps.index, self.shape.channels * step))
+            sums = taps.carried
+            for member in range(self.shape.channels):
+                w_member = e.address(w_row, member * step)
+                sums = self._emit_kernel_row(e, (x_row, w_member), pixels, channels.count, sums, member)
+            taps.following = sums
         indices = row.image, row.index, pixels.start
         offset = [e.mul(index, step) for index, step in zip(indices, self.strides.out, strict=True)]
         target = e.address(out, *offset, self._out_element(e, channels.start))
@@ -315,9 +324,15 @@ class Depthwise:
         )
 
     def _emit_kernel_row(
-        self, e: Emitter, rows: tuple[IRValue, IRValue], pixels: _Pixels, count: int, sums: Sequence[IRValue]
+        self,
+        e: Emitter,
+        rows: tuple[IRValue, IRValue],
+        pixels: _Pixels,
+        count: int,
+        sums: Sequence[IRValue],
+        member: int,
     ) -> list[IRValue]:
-        """Write one kernel row's products with one row of input; returns the sums."""
+        """Write one kernel row's products with one row of input, of one channel of each group; returns the sums."""
         x_row, w_row = rows
         results = list(sums)
         weights = [e.load(w_row, tap * self._packed_channels) for tap in range(self.shape.kernel[1])]
@@ -327,6 +342,8 @@ class Depthwise:
                 if not 0 <= place < self.padding.x_size[1]:
                     continue
             number = self._number(e, x_row, column * self.strides.x[2], count)
+            if self.shape.channels > 1:
+                number = e.repeated(number, self.shape.channels, member)
             for pixel, tap in users:
                 results[pixel] = e.fma(number, weights[tap], results[pixel])
         return results

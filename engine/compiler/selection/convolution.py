@@ -88,7 +88,7 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
     is_bf16 = node.inputs[0].is_bf16, node.output.is_bf16
     node = work.node
     filters, channels = node.weight.shape[:2]
-    if node.groups == filters > 1 and channels == 1:
+    if node.groups > 1 and filters == node.groups * channels and _fits_vector(selector, channels):
         _depthwise(selector, replace(work, x=channels_last(selector, work.x)))
         return
     bf16 = _bf16(selector, work)
@@ -100,6 +100,11 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
     else:
         node, x = of_pixels(selector, node, work.x, work.out)
         _direct(selector, replace(work, node=node, x=x), chosen)
+
+
+def _fits_vector(selector: Selector, channels: int) -> bool:
+    """Whether a vector of channels has several whole groups of so many."""
+    return channels < selector.lanes and selector.lanes % channels == 0
 
 
 def _efforts(selector: Selector, shape: ConvShape, bf16: Bf16Work | None) -> dict[str, Effort]:
@@ -200,7 +205,7 @@ def _winograd_kernel(outputs: int, selector: Selector, work: Work) -> Winograd:
         strides=work.strides,
         outputs=outputs,
         tiles=count,
-        tile=choose_tile(selector.target, count, -(-shape.filters // lanes)),
+        tile=choose_tile(selector.target, count, -(-shape.filters // lanes), shape.channels),
         lanes=lanes,
         epilogue=work.epilogue,
         # not where they are few: batches of all sizes share the code that prefetches none
@@ -250,7 +255,8 @@ def _direct(selector: Selector, work: Work, chosen: str) -> None:
     views = [work.x, work.out, *(view for view in work.operands if view.shape == work.out.shape)]
     if not any(work.node.padding) and is_flat(shape, views):
         shape = replace(shape, size=(1, prod(shape.size)))
-    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
+    step = shape.stride[1] * work.strides.x[2]
+    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes), step)
     if is_streamed:
         kernel: _Kernel = StreamedConvolution(
             shape=shape, strides=work.strides, tile=tile, lanes=selector.lanes, epilogue=work.epilogue

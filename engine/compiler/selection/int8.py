@@ -166,7 +166,8 @@ def _direct(
     is_padded = any(node.padding)
     if not is_padded and is_flat(shape, [x, out, *(v for v in operands if v.shape[2:] == out.shape[2:])]):
         shape = replace(shape, size=(1, prod(shape.size)))
-    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
+    step = shape.stride[1] * image_strides(x)[2]
+    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes), step)
     return DirectConvolution(
         shape=shape.in_words(WORD_CHANNELS),
         strides=ImageStrides(image_strides(x), image_strides(out)),

@@ -59,7 +59,7 @@ def dynamic_kernel(
     """
     (rows, columns), channels = out.shape, x.shape[1]
     blocks = -(-columns // selector.lanes)
-    tile = choose_tile(selector.target, MANY_ROWS, blocks, _WIDTH_WORTH)
+    tile = choose_tile(selector.target, MANY_ROWS, blocks, x.strides[0], _WIDTH_WORTH)
     parts = -(-blocks // tile.vectors)
     height = max(1, selector.machine.cache // (4 * channels) // tile.pixels)
     return DirectConvolution(
@@ -122,7 +122,7 @@ def linear_kernel(
     """Return the kernel of a matrix times packed weights, for rows of input and output; see `dynamic_kernel`."""
     rows, columns = out.shape
     blocks = -(-columns // selector.lanes)
-    tile = choose_tile(selector.target, rows, blocks, _WIDTH_WORTH)
+    tile = choose_tile(selector.target, rows, blocks, x.strides[0], _WIDTH_WORTH)
     parts = -(-blocks // tile.vectors)
     return DirectConvolution(
         shape=ConvShape(images=1, size=(1, rows), channels=x.shape[1], filters=columns),

@@ -190,6 +190,7 @@ async def test_the_timeout_of_a_pipeline_is_that_of_its_steps(
     step = next(job for job in jobs_of(services_of(app).scheduler) if job.is_step)
     gate.open.set()
     assert (await task).status_code == 200
+    assert step.timeout is not None
     assert 500 < step.timeout <= 600  # its model has 20 s
 
 

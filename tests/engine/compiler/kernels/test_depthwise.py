@@ -29,8 +29,9 @@ def kernel_for(
     dilation: Pair = (1, 1),
     epilogue: Epilogue = NOTHING,
     threads: int = 1,
+    depth: int = 1,
 ) -> Depthwise:
-    """Return the tuned kernel for an input (images, rows, columns, channels) that lies without gaps."""
+    """Return the tuned kernel for an input (images, rows, columns, channels) without gaps, `depth` channels a group."""
     images, rows, columns, channels = x.shape
     size = output_size(x, kernel, stride, dilation, (sum(padding[0]), sum(padding[1])))
     return Depthwise.tuned(
@@ -38,12 +39,12 @@ def kernel_for(
         shape=ConvShape(
             images=images,
             size=size,
-            channels=1,
-            filters=1,
+            channels=depth,
+            filters=depth,
             kernel=kernel,
             stride=stride,
             dilation=dilation,
-            groups=channels,
+            groups=channels // depth,
         ),
         padding=ImplicitPadding((rows, columns), (padding[0][0], padding[1][0])),
         strides=ImageStrides(strides(rows, columns, channels), strides(*size, channels)),
@@ -55,8 +56,9 @@ def kernel_for(
 def reference(
     x: Array, weight: Array, bias: Array | None, stride: Pair, padding: tuple[Pair, Pair], dilation: Pair
 ) -> Array:
-    """Return the numpy routine's result, channels last."""
-    y = convolve(x.transpose(0, 3, 1, 2), weight, bias, stride, padding, dilation, x.shape[3])
+    """Return the numpy routine's result, channels last; the weight says how many channels a group has."""
+    groups = x.shape[3] // weight.shape[1]
+    y = convolve(x.transpose(0, 3, 1, 2), weight, bias, stride, padding, dilation, groups)
     return np.ascontiguousarray(y.transpose(0, 2, 3, 1))
 
 
@@ -68,16 +70,17 @@ pads = st.tuples(st.integers(0, 4), st.integers(0, 4))
 @examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
-    """Any kernel, stride, padding and dilation, images of a pixel, channels beside whole vectors."""
+    """Any kernel, stride, padding and dilation, images of a pixel, channels beside whole vectors, in groups."""
     kernel, stride, dilation = (data.draw(st.tuples(small, small)) for _ in range(3))
     padding = data.draw(st.tuples(pads, pads))
     least = [max(1, (k - 1) * d + 1 - sum(p)) for k, d, p in zip(kernel, dilation, padding, strict=True)]
     rows, columns = (n + data.draw(st.integers(0, extra)) for n, extra in zip(least, (5, 30), strict=True))
-    channels = data.draw(st.sampled_from([1, 3, 4, 8, 15, 16, 17, 35]))
+    depth = data.draw(st.sampled_from([depth for depth in (1, 2, 4, 8) if depth < target.lanes]))
+    channels = depth * data.draw(st.sampled_from([1, 3, 4, 8, 15, 16, 17, 35]))
     x = numbers(data.draw(st.integers(1, 2)), rows, columns, channels)
-    weight, bias = numbers(channels, 1, *kernel, seed=1), numbers(channels, seed=2)
+    weight, bias = numbers(channels, depth, *kernel, seed=1), numbers(channels, seed=2)
     expected = reference(x, weight, bias, stride, padding, dilation)
-    made = kernel_for(target, x, kernel, stride, padding, dilation)
+    made = kernel_for(target, x, kernel, stride, padding, dilation, depth=depth)
     made = replace(
         made,
         rows=data.draw(st.integers(1, made.rows)),

@@ -134,6 +134,30 @@ def test_depthwise_shares_rows_or_the_channels_where_rows_are_few(tmp_path: Path
         assert found.chunks % threads == 0
 
 
+def test_groups_that_share_a_vector_are_convolved_together(tmp_path: Path) -> None:
+    lanes = host_target().lanes
+
+    def check(depth: int) -> None:
+        channels = 16 * depth
+        lines = (
+            f"pnnx.Input in 0 1 x #x=(1,{channels},9,9)f32",
+            f"nn.Conv2d conv 1 1 x y bias=False dilation=(1,1) groups=16 in_channels={channels} "
+            f"kernel_size=(3,3) out_channels={channels} padding=(1,1) padding_mode=zeros stride=(1,1) "
+            f"@weight=({channels},{depth},3,3)f32",
+            "pnnx.Output out 1 0 y",
+        )
+        folder = tmp_path / f"{depth}"
+        folder.mkdir()
+        weights = {"conv.weight": numbers(channels, depth, 3, 3)}
+        graph = make_graph(folder, "\n".join(lines), weights, backend="native", threads=1)
+        graph.forward([numbers(1, channels, 9, 9)])
+        kernels = [type(made) for made in calls_of(graph, 1)]
+        expected = Depthwise if depth < lanes and lanes % depth == 0 else DirectConvolution
+        assert expected in kernels
+
+    check_each((2, 3, 4, 8, 16), check)
+
+
 def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channels: int) -> StagedConvolution:
     """Return the kernel of a 3x3 convolution in bf16, whose program was not refused."""
     lines = (
