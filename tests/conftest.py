@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from engine.compiler.emit import object_file
 from engine.compiler.emit.code_store import CodeStore
-from engine.compiler.emit.target import Target
+from engine.compiler.emit.target import Target, llvm_versions
 from engine.compiler.program import programs
 from service.config.machine import this_machine
 from tests.engine.compiler.emulation import WIDTHS, emulating, is_emulated
@@ -157,17 +157,18 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_text_is_compiled_twice(caches: Path) -> Iterator[None]:
-    """Let LLVM compile each text once in a run of tests, in whichever process: nothing else decides what it makes.
+def no_text_is_compiled_twice(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Let LLVM compile each text once, in whichever process and run of tests: nothing else decides what it makes.
 
     Kernels are written again wherever a test needs them; code is reused where they come out the same to the letter.
     Those for processors that this machine is not are emulated.
     """
-    store = CodeStore(caches / "machine-code")
+    kept = getattr(pytestconfig, "cache", None)  # None with -p no:cacheprovider
+    store = CodeStore(None if kept is None else kept.mkdir("machine-code"))
     compile_text = object_file.compile_text
 
     def look_up_or_compile(text: str, target: Target, effort: int = 2) -> bytes:
-        key = hashlib.sha256(f"{effort} {target}\0{text}".encode()).hexdigest()
+        key = hashlib.sha256(f"{llvm_versions()} {effort} {target}\0{text}".encode()).hexdigest()
         known = store.load(key)
         if known is None:
             known = compile_text(text, target, effort)

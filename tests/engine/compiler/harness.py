@@ -25,7 +25,7 @@ from tests.sanitizer.call import run_on_arrays
 every_target = pytest.mark.parametrize("target", WIDTHS, ids=lambda target: target.name)
 """Runs a test once for each vector width that this machine has."""
 
-examples_of_kernels = settings(max_examples=min(40, settings().max_examples))
+examples_of_kernels = settings(max_examples=min(20, settings().max_examples))
 """Draws fewer examples than other tests do: most compile a kernel, and the sanitizer interprets it."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
