@@ -1,4 +1,4 @@
-"""Clients that call a server by gRPC without a pause, each on connections of its own, and keep what went wrong."""
+"""Clients that call a server by gRPC all the time, each on connections of its own, and keep what went wrong."""
 
 import threading
 from collections import Counter
@@ -13,7 +13,7 @@ import numpy as np
 from tritonclient.grpc import service_pb2
 
 from tests.service.grpc.servers import INFER, reported
-from tests.service.server.client_threads import ClientThreads
+from tests.service.server.client_threads import PAUSE, ClientThreads
 from tests.service.server.process import SOON
 
 ROW = np.array([[1, -2, 3]], np.float32)
@@ -110,7 +110,7 @@ class Callers(ClientThreads):
     def _call_on(self, channel: grpc.Channel, caller: Caller) -> None:
         """Call until a call fails: gRPC may begin another one yet on a connection that it knows to have ended."""
         call, data = channel.unary_unary(INFER), message()
-        while not self._stopped.is_set():
+        while not self._stopped.wait(PAUSE):
             began = monotonic()
             try:
                 assert values_of(call(data, timeout=SOON)) == [1, 0, 3]

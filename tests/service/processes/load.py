@@ -1,4 +1,4 @@
-"""Clients that ask a server without a pause, and keep what went wrong."""
+"""Clients that ask a server all the time, and keep what went wrong."""
 
 import http.client
 import ssl
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from urllib.parse import urlsplit
 
-from tests.service.server.client_threads import ClientThreads
+from tests.service.server.client_threads import PAUSE, ClientThreads
 from tests.service.server.process import SOON
 
 BODY = b'{"inputs": [{"data": [[1, -2, 3]]}]}'
@@ -87,7 +87,7 @@ class Load(ClientThreads):
     def _run(self, number: int) -> None:
         reported = self.reports[number]
         connection = self._connect()
-        while not self._stopped.is_set():
+        while not self._stopped.wait(PAUSE):
             began = monotonic()
             try:
                 reported.asked += 1

@@ -5,6 +5,9 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
+PAUSE = 0.005
+"""Seconds between two requests of a client: something is always under way, and processors are left for the servers."""
+
 
 class ClientThreads(ABC):
     """Clients on threads of their own, which begin when the context is entered and have ended when it is left.
