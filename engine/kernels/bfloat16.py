@@ -19,6 +19,7 @@ LARGEST = float(np.uint32(0x7F7F0000).view(np.float32))
 """The largest finite bfloat16."""
 UNIT_ROUNDOFF = 2.0**-8
 """Largest relative error of rounding to bfloat16 (within its normal range)."""
+_PART = 1 << 16
 _rounds: ContextVar[bool] = ContextVar("rounds", default=False)
 
 
@@ -38,8 +39,20 @@ def bfloat16_bits(array: Array) -> Array:
 
 
 def rounded_to_bfloat16(array: Array) -> Array:
-    """Return float32 numbers rounded to bfloat16, as float32 in the same shape."""
-    return (bfloat16_bits(array).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    """Return float32 numbers rounded to bfloat16, as float32 in the same shape; a transposed matrix stays one."""
+    if array.ndim == 2 and array.flags.f_contiguous:
+        return _rounded(array.T).T
+    return _rounded(array)
+
+
+def _rounded(array: Array) -> Array:
+    """Return the same in C order. What is made on the way is that of some numbers at a time."""
+    numbers = np.ascontiguousarray(array, np.float32).reshape(-1)
+    bits = np.empty(numbers.size, np.uint32)
+    for start in range(0, numbers.size, _PART):
+        bits[start : start + _PART] = bfloat16_bits(numbers[start : start + _PART])
+    bits <<= np.uint32(16)
+    return bits.view(np.float32).reshape(array.shape)
 
 
 @contextmanager
@@ -52,6 +65,11 @@ def operands_rounded(rounds: bool = True) -> Iterator[None]:
         _rounds.reset(token)
 
 
+def rounds_operands() -> bool:
+    """Whether the products of this thread round their operands."""
+    return _rounds.get()
+
+
 def operand(array: Array) -> Array:
     """Return an operand of a product, rounded on request."""
-    return rounded_to_bfloat16(array) if _rounds.get() and array.dtype == np.float32 else array
+    return rounded_to_bfloat16(array) if rounds_operands() and array.dtype == np.float32 else array

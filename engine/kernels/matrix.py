@@ -5,9 +5,12 @@ import math
 import numpy as np
 
 from engine.dtypes import Array
-from engine.kernels.bfloat16 import operand
+from engine.kernels.bfloat16 import operand, rounds_operands
 from engine.kernels.casting import narrow, widen
 from engine.kernels.promotion import PythonScalar
+
+_PART = 1 << 22
+"""Elements of a weight that are rounded at a time."""
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -31,10 +34,18 @@ def linear(x: Array, weight: Array, bias: Array | None) -> Array:
         weight: (out, in), or (in) for a single output without an axis of its own.
         bias: (out), or anything that broadcasts to the result; may be None.
     """
-    result = matmul(widen(x), weight.T)
+    result = _matmul_in_parts(widen(x), weight) if rounds_operands() else matmul(widen(x), weight.T)
     if bias is None:
         return narrow(result, x.dtype)
     return narrow(np.add(result, bias, out=result), x.dtype)
+
+
+def _matmul_in_parts(x: Array, weight: Array) -> Array:
+    """Compute x Wᵀ, some rows of W at a time, so that there is no rounded copy of a large weight."""
+    if weight.ndim < 2 or weight.size <= _PART:
+        return matmul(x, weight.T)
+    parts = np.array_split(weight, min(len(weight), -(-weight.size // _PART)))
+    return np.concatenate([matmul(x, part.T) for part in parts], axis=-1)
 
 
 def add_product(x: Array, a: Array, b: Array, beta: PythonScalar, alpha: PythonScalar) -> Array:

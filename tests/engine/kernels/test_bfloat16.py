@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from engine.kernels import matrix
 from engine.kernels.bfloat16 import (
     LARGEST,
     UNIT_ROUNDOFF,
@@ -67,3 +68,27 @@ def test_products_round_their_operands_only_where_that_is_asked_for() -> None:
             np.testing.assert_array_equal(matmul(a, b), exact)
     np.testing.assert_array_equal(matmul(a, b), exact)
     assert exact[0, 0] == np.float32(3.01171875)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (70_001,), (3, 5), (300, 400), (2, 3, 4)])
+def test_arrays_of_any_shape_and_order(shape: tuple[int, ...]) -> None:
+    """Also what is rounded in parts, and what lies otherwise in memory."""
+    numbers = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    bits = bfloat16_bits(numbers).astype(np.uint32) << np.uint32(16)
+    rounded = rounded_to_bfloat16(numbers)
+    np.testing.assert_array_equal(rounded.view(np.uint32), bits)
+    np.testing.assert_array_equal(rounded_to_bfloat16(numbers.T).T, rounded)
+
+
+def test_layers_round_their_weights_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(4)
+    x, weight, bias = (
+        random.standard_normal(shape).astype(np.float32) for shape in ((2, 3, 40), (33, 40), 33)
+    )
+    wanted = rounded_to_bfloat16(x) @ rounded_to_bfloat16(weight).T + bias
+    monkeypatch.setattr(matrix, "_PART", 100)
+    with operands_rounded():
+        np.testing.assert_allclose(matrix.linear(x, weight, bias), wanted, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            matrix.linear(x, weight[0], None), (wanted - bias)[..., 0], rtol=1e-5, atol=1e-5
+        )
