@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 
 from engine import Array, pnnx_name
 from service.export import guard
@@ -22,6 +23,9 @@ from service.export.torch_graph import own_line
 _SAID = re.compile(r"error|exception|fail|abort|terminate|unsupported|unknown", re.IGNORECASE)
 _SHOWN = 3
 _MAX_SIGNAL = 64
+_FILES_WRITTEN = b"############# pass_ncnn"
+"""What the exporter says once the files are written: the rest is for ncnn, and takes most of its memory."""
+_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ def _run(command: Sequence[str], folder: Path, seconds: float) -> tuple[int, str
             start_new_session=True,
         )
         try:
-            code = process.wait(seconds)
+            code = _wait(process, log, seconds)
         except subprocess.TimeoutExpired as error:
             raise TimeLimitError(
                 f"the exporter was still running after {seconds:g} s and was ended; --time-limit allows it more"
@@ -118,6 +122,19 @@ def _run(command: Sequence[str], folder: Path, seconds: float) -> tuple[int, str
     if guard.SIGNALLED < code <= guard.SIGNALLED + _MAX_SIGNAL:
         code = guard.SIGNALLED - code
     return code, log.read_bytes().decode(errors="replace")
+
+
+def _wait(process: subprocess.Popen[bytes], log: Path, seconds: float) -> int:
+    """Return the exit code of the exporter; 0 as soon as it has written its files."""
+    deadline = monotonic() + seconds
+    while True:
+        try:
+            return process.wait(min(_POLL_SECONDS, max(0.0, deadline - monotonic())))
+        except subprocess.TimeoutExpired:
+            if _FILES_WRITTEN in log.read_bytes():
+                return 0
+            if monotonic() >= deadline:
+                raise
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -121,6 +121,14 @@ def test_files_of_an_exporter_that_crashes_later_are_used(prepare: Prepare) -> N
     assert any("ended with signal SIGSEGV after it had written the files" in note for note in report.notes)
 
 
+def test_an_exporter_is_ended_when_its_files_are_written(prepare: Prepare) -> None:
+    """What it writes for ncnn is not waited for."""
+    models = prepare("write(); print('############# pass_ncnn', flush=True); time.sleep(600)")
+    report = export("net.pt", models / "net", inputs=["1,4"], seconds=300)
+    assert all(agreement.agrees for agreement in report.agreements)
+    assert not any("exporter" in note for note in report.notes)
+
+
 def test_an_exporter_that_fails_is_quoted(prepare: Prepare) -> None:
     models = prepare(
         "print('pass_level0'); print('net.py(12): forward'); print('RuntimeError: no such shape'); sys.exit(3)"
