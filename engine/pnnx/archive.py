@@ -29,7 +29,7 @@ _PIECE_BYTES = 1 << 20
 """Bytes that are copied at a time."""
 PAGE = 4096
 """Alignment of the file's first byte in memory: entries aligned in the file are aligned in memory."""
-LEAST_KEPT, MAX_KEPT = 4 << 20, 512 << 20
+LEAST_KEPT, MAX_KEPT = 4 << 20, 1 << 30
 """Size range of archives whose entries are cached: smaller ones load fast, larger ones would fill the disk."""
 ALIGNMENT = 16
 """Alignment of an entry's first byte in memory: the largest element is a complex128."""
