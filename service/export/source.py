@@ -106,6 +106,10 @@ class Source(ABC):
     def perturbed(self) -> AbstractContextManager[None]:
         """Flip the last bit of each weight for the duration of the block: the smallest difference of float32."""
 
+    def rest(self, folder: Path) -> None:
+        """Keep large weights in a file of a folder until they are needed again, so that others have their memory."""
+        del folder
+
     def weight(self, name: str) -> Array | None:
         """Return a weight by its name in the source, as `encoder.0.norm.weight`; None where it has none."""
         del name

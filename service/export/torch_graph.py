@@ -4,10 +4,12 @@ Names that PyTorch keeps to itself (`torch._C`) are used in this file alone; whe
 exported all the same, with a shorter report.
 """
 
+import ctypes
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ _MAX = 240
 _WITH_ROUNDING, _WITH_DECIMALS, _OF_TENSOR = 3, 2, 5
 """How many arguments a division has that rounds, a rounding to decimals, and a slice of a tensor, not of a list."""
 _NO_END = 1 << 62
+_LEAST_MOVED = 1 << 24
 _PART = 1 << 20
 """Numbers that are flipped at once, as their flags take memory."""
 _REPEATING = tuple(
@@ -173,6 +176,35 @@ def perturbed(module: Any) -> Iterator[None]:
         yield
     finally:
         flip()
+
+
+def weights_to_file(module: Any, folder: Path) -> Callable[[], None]:
+    """Move the large weights of a module from memory to a file of a folder; returns what brings them back."""
+    weights = (*module.parameters(), *module.buffers())
+    found = [weight.untyped_storage() for weight in weights if weight.layout == need("torch").strided]
+    storages = {
+        storage.data_ptr(): storage
+        for storage in found
+        if storage.nbytes() >= _LEAST_MOVED and storage.resizable() and storage.device.type == "cpu"
+    }
+    path = folder / "weights"
+    with path.open("wb") as file:
+        sizes = [file.write(_bytes_of(storage)) for storage in storages.values()]
+    for storage in storages.values():
+        storage.resize_(0)
+
+    def restore() -> None:
+        with path.open("rb") as file:
+            for storage, size in zip(storages.values(), sizes, strict=True):
+                storage.resize_(size)
+                file.readinto(_bytes_of(storage))
+
+    return restore
+
+
+def _bytes_of(storage: Any) -> Any:
+    """Return the memory of a storage, which PyTorch resizes as no array of numpy has seen it."""
+    return (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())
 
 
 def weight_of(module: Any, name: str) -> Array | None:

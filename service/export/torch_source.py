@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,47 @@ from service.export.torch_graph import (
     results_of,
     said_by,
     weight_of,
+    weights_to_file,
 )
 from service.export.ultralytics import CONFIG, known_of, read_config, specs_of
 
 _WHOLE_NUMBERS = "; an input of whole numbers is given with its type, as --input 1,16:i64"
 
 
-class TorchScriptSource(Source):
+class _TorchSource(Source):
+    """A module whose weights may rest in a file.
+
+    Args:
+        module: the module.
+    """
+
+    runtime = "PyTorch"
+
+    def __init__(self, module: Any) -> None:
+        self._kept = module
+        self._restore: Callable[[], None] | None = None
+
+    def _restore_weights(self) -> None:
+        restore, self._restore = self._restore, None
+        if restore is not None:
+            restore()
+
+    @property
+    def _module(self) -> Any:
+        """The module, with its weights in memory."""
+        self._restore_weights()
+        return self._kept
+
+    def rest(self, folder: Path) -> None:
+        """Keep large weights in a file of a folder until they are needed again."""
+        self._restore = weights_to_file(self._module, folder)
+
+    def perturbed(self) -> AbstractContextManager[None]:
+        """Flip the last bit of each weight for the duration of the block."""
+        return perturbed(self._module)
+
+
+class TorchScriptSource(_TorchSource):
     """A TorchScript file, as `torch.jit.trace(…).save(…)` and `torch.jit.script(…).save(…)` write it.
 
     Args:
@@ -36,11 +70,10 @@ class TorchScriptSource(Source):
         ExportError: it cannot be read, or holds something else.
     """
 
-    runtime = "PyTorch"
-
     def __init__(self, path: Path) -> None:
         self.title = f"{path.name}, TorchScript"
-        self._module, self._config = _load(path)
+        module, self._config = _load(path)
+        super().__init__(module)
         if self._config:
             self.title = f"{path.name}, TorchScript of Ultralytics"
             self.known = known_of(self._config)
@@ -59,10 +92,6 @@ class TorchScriptSource(Source):
         """Return the tensors of the module's graph."""
         return results_of(self._module, arrays)
 
-    def perturbed(self) -> AbstractContextManager[None]:
-        """Flip the last bit of each weight for the duration of the block."""
-        return perturbed(self._module)
-
     def weight(self, name: str) -> Array | None:
         """Return a weight of the module."""
         return weight_of(self._module, name)
@@ -80,7 +109,7 @@ class TorchScriptSource(Source):
         return lines_of(self._module, kind)
 
 
-class ModuleSource(Source):
+class ModuleSource(_TorchSource):
     """A module, which is traced for the exporter.
 
     Args:
@@ -90,8 +119,6 @@ class ModuleSource(Source):
         traced: the module that is traced, where that is another spelling of the same.
         known: what else its origin states.
     """
-
-    runtime = "PyTorch"
 
     def __init__(
         self,
@@ -103,7 +130,7 @@ class ModuleSource(Source):
     ) -> None:
         self.title = title
         self.known = known or Known()
-        self._module = module
+        super().__init__(module)
         self._specs = specs
         self._to_trace = module if traced is None else traced
         self._traced: Any = None
@@ -126,17 +153,19 @@ class ModuleSource(Source):
         with _plain_transformers():
             return _run(self._module, arrays)
 
+    @property
+    def _trace(self) -> Any:
+        """The trace, with its weights in memory, which are the module's."""
+        self._restore_weights()
+        return self._traced
+
     def results(self, arrays: Sequence[Array]) -> list[Result]:
         """Return the tensors of the trace; none before there is one."""
-        return [] if self._traced is None else results_of(self._traced, arrays)
-
-    def perturbed(self) -> AbstractContextManager[None]:
-        """Flip the last bit of each weight for the duration of the block."""
-        return perturbed(self._module)  # the trace has the same weights
+        return [] if self._traced is None else results_of(self._trace, arrays)
 
     def weight(self, name: str) -> Array | None:
         """Return a weight by its name in the trace; None before there is one."""
-        return None if self._traced is None else weight_of(self._traced, name)
+        return None if self._traced is None else weight_of(self._trace, name)
 
     def save(self, folder: Path, arrays: Sequence[Array]) -> Path:
         """Trace the module and write the trace."""

@@ -184,6 +184,7 @@ class Translation:
         return Translated(files, graph, self.specs, outputs, tuple(agreements), (*notes, *graph.warnings))
 
     def _compared(self, files: Exported, reference: Reference) -> tuple[RuntimeGraph, Agreement]:
+        self.source.rest(self.scratch)
         graph = RuntimeGraph(files.param, files.bin, backend="numpy")
         try:
             graph.build()
