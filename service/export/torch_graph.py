@@ -179,7 +179,10 @@ def perturbed(module: Any) -> Iterator[None]:
 
 
 def weights_to_file(module: Any, folder: Path) -> Callable[[], None]:
-    """Move the large weights of a module from memory to a file of a folder; returns what brings them back."""
+    """Move the large weights of a module from memory to a file of a folder; returns what brings them back.
+
+    The file is written once, as the weights stay what they are.
+    """
     weights = (*module.parameters(), *module.buffers())
     found = [weight.untyped_storage() for weight in weights if weight.layout == need("torch").strided]
     storages = {
@@ -188,8 +191,14 @@ def weights_to_file(module: Any, folder: Path) -> Callable[[], None]:
         if storage.nbytes() >= _LEAST_MOVED and storage.resizable() and storage.device.type == "cpu"
     }
     path = folder / "weights"
-    with path.open("wb") as file:
-        sizes = [file.write(_bytes_of(storage)) for storage in storages.values()]
+    sizes = [storage.nbytes() for storage in storages.values()]
+    if not path.exists():
+        try:
+            with path.open("wb") as file:
+                file.writelines(map(_bytes_of, storages.values()))
+        except OSError:  # they stay where there is no room for the file
+            path.unlink(missing_ok=True)
+            return lambda: None
     for storage in storages.values():
         storage.resize_(0)
 
