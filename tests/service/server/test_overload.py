@@ -24,8 +24,8 @@ import resource
 
 CLIENTS = 1000
 QUEUE = 64
-MAX_GROWTH = 400 << 20
-"""Bytes that the server may grow by, as in any attack; how many clients' first packets meet depends on the machine."""
+MAX_GROWTH = 300 << 20
+"""Bytes that the server may grow by."""
 PERIOD = 600.0
 """Seconds for all clients, which send a gigabyte in total."""
 BODY = npy(np.full(1 << 18, 1, np.float32))
