@@ -43,9 +43,11 @@ def path_text(path: Path) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what orjson does not know as what it knows: paths as text, arrays without dimensions as numbers."""
+    """Return what orjson does not know as what it knows: paths as text, numbers of numpy and named tuples as such."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, tuple):
+        return list(value)
     return str(value)
 
 

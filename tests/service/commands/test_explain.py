@@ -37,6 +37,7 @@ def test_json_holds_the_heatmap(capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(capsys.readouterr().out)
     assert (document["method"], document["target"]["label"]) == ("score-cam", "1")
     assert len(document["heatmap"]) == 28
+    assert document["region"] == [0, 0, 140, 140]
     assert "overlay" not in document
 
 
