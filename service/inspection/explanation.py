@@ -12,13 +12,14 @@ No method needs gradients; each runs the model on changed inputs and looks at th
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
 from engine import Array, RuntimeGraph, StopSignal, TensorSpec, TraceLevel
-from service.codec import Decoded, describe_predictions
+from service.codec import Decoded, Picture, describe_predictions
 from service.codec.texts import bind_texts
 from service.config.limits import Limits, too_large
 from service.errors import ServiceError, did_you_mean, shown
@@ -37,8 +38,6 @@ MAX_RUNS = 1024
 MAX_SIDE = 64
 """Maximum rows and columns of a heatmap."""
 _CAPTURED_BYTES = 256 << 20
-_DECIMALS = 6
-"""Those of a heatmap's elements."""
 
 
 def explain(
@@ -64,17 +63,13 @@ def explain(
         what = "is for texts" if method == "words" else "is for pictures"
         raise _invalid("method", f"{method!r} {what}; the request has another input", "another method")
     scorer = _Scorer(model, decoded, question, stop)
-    found: dict[str, Any] = {}
     if method == "words":
-        found["words"] = _leave_words_out(scorer, decoded.texts[0], limits)
+        found: dict[str, Any] = {"words": _leave_words_out(scorer, decoded.texts[0], limits)}
     else:
-        image = _Image(scorer, decoded)
-        if method == "score-cam":
-            found["layer"], heatmap = _score_cam(scorer, image, question)
-        else:
-            heatmap = _occlude(scorer, image, question.grid)
-        found["region"] = image.region
-        found["heatmap"] = heatmap.astype(np.float64).round(_DECIMALS).tolist()
+        image = _Image(decoded.inputs, decoded.pictures)
+        layer, heatmap = (_score_cam if method == "score-cam" else _occlude)(scorer, image, question)
+        rows = heatmap.astype(np.float64).round(6).tolist()
+        found = {"layer": layer, "region": image.region, "heatmap": rows}
         if decoded.pictures and model.config.image:
             overlay = render_heatmap(decoded.pictures[0], heatmap, image.region, model.config.image, limits)
             found["overlay"] = b64encode(overlay).decode()
@@ -89,14 +84,11 @@ class _Scorer:
 
     Attributes:
         target: the prediction, in coordinates of the picture.
-        score: its score.
         runs: inputs that the model was run on.
-        batch: maximum inputs of a run.
     """
 
     def __init__(self, model: LoadedModel, decoded: Decoded, question: Question, stop: StopSignal) -> None:
         self.model, self.inputs, self.stop, self.runs = model, decoded.inputs, stop, 0
-        self.batch = max(1, model.batching.max_batch_size)
         if model.steps:
             names = ", ".join(step.model.name for step in model.steps)
             problem = f"model {model.name!r} is a pipeline; explain the models of its steps: {names}"
@@ -104,88 +96,81 @@ class _Scorer:
         if model.task.all_scores is None:
             problem = f"the task {model.task.name!r} of model {model.name!r} has predictions without scores"
             raise _not_explainable(problem)
-        rows = count_rows(decoded.inputs)
-        if rows != 1:
+        if (rows := count_rows(decoded.inputs)) != 1:
             raise _not_explainable(f"the request has {rows} items; send one at a time")
-        outputs = self._run(decoded.inputs, 1)
-        found = self._predict(outputs, ())[0]
-        chosen = _choose(found, question)
-        self._target, self.score = found[chosen], found[chosen].probability
-        places = tuple(picture.geometry for picture in decoded.pictures)
-        self.target = self._predict(outputs, places)[0][chosen]
+        self._places = [picture.geometry for picture in decoded.pictures]
+        self.target = _choose(self._predict(decoded.inputs, 1)[0], question)
 
-    def scores(self, inputs: Mapping[str, Array]) -> list[float]:
-        """Return the score on each row of changed inputs.
+    def scores(self, changes: Iterable[Any], bind: Callable[[list[Any]], Mapping[str, Array]]) -> list[float]:
+        """Return the score after each of some changes to the input; `bind` returns the inputs after several of them.
 
         A box counts by how much it overlaps the one that is explained (as in D-RISE, Petsiuk et al., 2021).
         """
-        target, found = self._target, self._predict(self._run(inputs, count_rows(inputs)), ())
-        same = ([one for one in item if one.index == target.index] for item in found)
-        return [max((one.probability * _overlap(one, target) for one in item), default=0.0) for item in same]
+        target, rest, scores = self.target, iter(changes), list[float]()
+        while some := list(islice(rest, max(1, self.model.batching.max_batch_size))):
+            for item in self._predict(bind(some), len(some)):
+                same = (one.probability * _overlap(one, target) for one in item if one.index == target.index)
+                scores.append(max(same, default=0.0))
+        return scores
 
-    def _run(self, inputs: Mapping[str, Array], rows: int) -> Sequence[Array]:
+    def _predict(self, inputs: Mapping[str, Array], rows: int) -> Sequence[Sequence[Scored]]:
         self.runs += rows
-        return run_rows(self.model, inputs, rows, trace=TraceLevel.OFF, stop=self.stop).outputs
-
-    def _predict(
-        self, outputs: Sequence[Array], places: Sequence[ImageGeometry]
-    ) -> Sequence[Sequence[Scored]]:
+        task = self.model.task
+        outputs = run_rows(self.model, inputs, rows, trace=TraceLevel.OFF, stop=self.stop).outputs
         # `all_scores` says that there are some, and that they have scores
-        return self.model.task.predict(outputs, places, self.model.task.all_scores or {})  # type: ignore[return-value]
+        return task.predict(outputs, self._places * rows, task.all_scores or {})  # type: ignore[return-value]
 
 
 class _Image:
     """The input of a model that takes one picture, or a tensor of its form.
 
     Attributes:
-        name: its operand.
         array: (1, channels, height, width).
         part: rows and columns that show the picture.
-        filling: (1, channels, 1, 1): the median of each channel there, which hides what it replaces.
         region: the part in pixels of the picture.
     """
 
-    def __init__(self, scorer: _Scorer, decoded: Decoded) -> None:
-        ((self.name, self.array), *others) = scorer.inputs.items()
+    def __init__(self, inputs: Mapping[str, Array], pictures: Sequence[Picture]) -> None:
+        ((self._name, self.array), *others) = inputs.items()
         if others or self.array.ndim != 4 or self.array.dtype.kind != "f":
             problem = "the model does not take one picture, (batch, channels, height, width) of floats"
             raise _not_explainable(problem)
-        size = np.array(self.array.shape[:1:-1])  # width, height
-        low, high = corners = np.array(((0, 0), size))
-        if decoded.pictures:
-            geometry = decoded.pictures[0].geometry
-            end = np.add(geometry.offset, np.array((geometry.width, geometry.height)) * geometry.scale)
-            low = np.clip(np.round(geometry.offset), 0, size - 1).astype(int)
-            high = np.clip(np.round(end), low + 1, size).astype(int)
-            corners = geometry.to_picture(np.array((low, high), np.float64))
-        self.region: Box = tuple(corners.astype(float).ravel().tolist())
+        height, width = self.array.shape[2:]
+        geometry = pictures[0].geometry if pictures else ImageGeometry(width, height, (1.0, 1.0), (0.0, 0.0))
+        size, end = np.array((width, height)), np.array((geometry.width, geometry.height)) * geometry.scale
+        low = np.clip(np.round(geometry.offset), 0, size - 1).astype(int)
+        high = np.clip(np.round(end + geometry.offset), low + 1, size).astype(int)
+        self.region: Box = tuple(geometry.to_picture(np.array((low, high), np.float64)).ravel().tolist())
         self.part = slice(low[1], high[1]), slice(low[0], high[0])
-        shown = self.array[:, :, *self.part]
-        self.filling = np.median(shown, (2, 3), keepdims=True).astype(self.array.dtype)
+        self._filling = np.median(self.array[:, :, *self.part], (2, 3), keepdims=True)
+
+    def bind(self, masks: list[Array]) -> dict[str, Array]:
+        """Return inputs that show what masks show, 1, and hide the rest, 0, by the median of each channel."""
+        shown = np.stack(masks)[:, None]
+        changed = self.array * shown + self._filling * (1 - shown)
+        return {self._name: changed.astype(self.array.dtype, copy=False)}
 
 
-def _occlude(scorer: _Scorer, image: _Image, grid: int) -> Array:
-    """Return by how much the score falls where a part is hidden, the mean of the windows that hide it.
+def _occlude(scorer: _Scorer, image: _Image, question: Question) -> tuple[None, Array]:
+    """Return by how much the score falls where a part is hidden, the mean of the windows that hide it; no operand.
 
     Windows are two parts wide and high, one at each part. The heatmap has half parts.
     """
-    grid = max(1, min(grid, *((side.stop - side.start) // 2 for side in image.part)))
-    y, x = (
-        side.start + np.linspace(0, side.stop - side.start, 2 * grid + 1).round().astype(int)
-        for side in image.part
-    )
-    spans = [slice(max(0, 2 * part - 1), min(2 * part + 3, 2 * grid)) for part in range(grid)]
-    windows = [(rows, columns) for rows in spans for columns in spans]
-    fall, times = np.zeros((2, 2 * grid, 2 * grid))
-    for start in range(0, len(windows), scorer.batch):
-        some = windows[start : start + scorer.batch]
-        changed = np.repeat(image.array, len(some), axis=0)
-        for one, (rows, columns) in zip(changed, some, strict=True):
-            one[:, y[rows.start] : y[rows.stop], x[columns.start] : x[columns.stop]] = image.filling[0]
-        for window, score in zip(some, scorer.scores({image.name: changed}), strict=True):
-            fall[window] += scorer.score - score
-            times[window] += 1
-    return fall / times
+    grid = max(1, min(question.grid, *((side.stop - side.start) // 2 for side in image.part)))
+    parts, halves = np.arange(grid), np.arange(2 * grid)[:, None]
+    first, end = np.maximum(2 * parts - 1, 0), np.minimum(2 * parts + 3, 2 * grid)
+    edges = [np.linspace(side.start, side.stop, 2 * grid + 1).round().astype(int) for side in image.part]
+
+    def masks() -> Iterator[Array]:
+        for window in product(*(map(slice, edge[first], edge[end]) for edge in edges)):
+            mask = np.ones(image.array.shape[2:], np.float32)
+            mask[window] = 0
+            yield mask
+
+    falls = scorer.target.probability - np.reshape(scorer.scores(masks(), image.bind), (grid, grid))
+    covers = (first <= halves) & (halves < end)
+    mean = covers / covers.sum(1, keepdims=True)
+    return None, mean @ falls @ mean.T
 
 
 def _score_cam(scorer: _Scorer, image: _Image, question: Question) -> tuple[str, Array]:
@@ -194,21 +179,18 @@ def _score_cam(scorer: _Scorer, image: _Image, question: Question) -> tuple[str,
     A channel weighs as much as the score that the picture keeps where the channel is active, beyond that of a picture
     of which all is hidden. Weights are not put through a softmax, which hides small differences.
     """
-    name = _find_layer(scorer.model.graph, image.array, question.layer)
-    captured = scorer.model.graph.run(scorer.inputs, capture=[name], stop=scorer.stop).captured[name]
+    graph, size = scorer.model.graph, image.array.shape[2:]
+    name = _find_layer(graph, image.array, question.layer)
+    captured = graph.run(scorer.inputs, capture=[name], stop=scorer.stop).captured[name]
     channels = np.asarray(captured, np.float32)[0]
-    chosen = np.argsort(-channels.var((1, 2)), kind="stable")[: question.maps]
-    (nothing,) = scorer.scores({image.name: np.broadcast_to(image.filling, image.array.shape).copy()})
-    heatmap = np.zeros(image.array.shape[2:], np.float32)
-    for start in range(0, len(chosen), scorer.batch):
-        some = chosen[start : start + scorer.batch]
-        masks = np.stack([_spread(channels[channel], heatmap.shape) for channel in some])[:, None]
-        changed = image.filling + (image.array - image.filling) * masks
-        scores = scorer.scores({image.name: changed.astype(image.array.dtype)})
-        weights = np.maximum(np.array(scores) - nothing, 0).astype(np.float32)
-        heatmap += np.tensordot(weights, masks[:, 0], 1)
-    part = heatmap[image.part]
-    part = _resized(part, tuple(min(size, MAX_SIDE) for size in part.shape))
+    order = np.argsort(-channels.var((1, 2)), kind="stable")[: question.maps]
+    masks = np.concatenate([np.zeros_like(channels[:1]), channels[order]])  # the first one hides all
+    masks -= masks.min((1, 2), keepdims=True)
+    masks /= masks.max((1, 2), keepdims=True, initial=np.finfo(np.float32).tiny)
+    scores = np.array(scorer.scores((_resized(mask, size) for mask in masks), image.bind))
+    weights = np.maximum(scores - scores[0], 0)
+    part = _resized(np.tensordot(weights, masks, 1), size)[image.part]
+    part = _resized(part, tuple(min(side, MAX_SIDE) for side in part.shape))
     part = part - part.min()
     return name, part / (part.max() or 1)
 
@@ -222,35 +204,27 @@ def _find_layer(graph: RuntimeGraph, x: Array, wanted: str | None) -> str:
     specs = [TensorSpec(x.shape, x.dtype)]
     seen = graph.observable(specs)
     fitting = {
-        name: spec
+        name: spec.nbytes
         for name, spec in graph.plan(specs).specs.items()
         if isinstance(spec, TensorSpec) and spec.dtype.kind == "f" and seen.get(name) == name
         if len(spec.shape) == 4 and min(spec.shape[2:]) > 1
-    }
-    operators = {
-        operator.name: operator.outputs[0].name
-        for operator in graph.operators
-        if operator.outputs and operator.outputs[0].name in fitting
     }
     if wanted is None:
         if not fitting:
             raise _not_explainable("no layer of the model has channels of several pixels; use occlusion")
         wanted = next(reversed(fitting))
-    name = wanted if wanted in fitting else operators.get(wanted, "")
-    if not name:
+    names = {name: name for name in fitting}
+    for operator in graph.operators:
+        if operator.outputs and operator.outputs[0].name in fitting:
+            names.setdefault(operator.name, operator.outputs[0].name)
+    if wanted not in names:
         problem = f"{shown(wanted)} is not a layer with channels of several pixels that a run can observe"
-        nearest = did_you_mean(wanted, [*fitting, *operators])
+        nearest = did_you_mean(wanted, names)
         raise _invalid("layer", problem, f"one such as {', '.join(list(fitting)[-3:])}{nearest}")
-    size = fitting[name].nbytes
-    if size > _CAPTURED_BYTES:
-        raise too_large("explanation_too_large", f"layer {name!r}", size, _CAPTURED_BYTES, "bytes")
+    name = names[wanted]
+    if fitting[name] > _CAPTURED_BYTES:
+        raise too_large("explanation_too_large", f"layer {name!r}", fitting[name], _CAPTURED_BYTES, "bytes")
     return name
-
-
-def _spread(channel: Array, size: tuple[int, ...]) -> Array:
-    """Return a channel over the whole input, from 0 to 1; zeros where it is the same everywhere."""
-    low, high = channel.min(), channel.max()
-    return _resized((channel - low) / (high - low if high > low else 1), size)
 
 
 def _resized(plane: Array, size: tuple[int, ...]) -> Array:
@@ -270,32 +244,28 @@ def _leave_words_out(scorer: _Scorer, text: str, limits: Limits) -> list[WordVie
         raise too_large("explanation_too_large", "the text", len(words), MAX_RUNS, "words")
     graph, config = scorer.model.graph, scorer.model.config
     texts = [text[: word.start()] + text[word.end() :].lstrip() for word in words]
-    scores: list[float] = []
-    for start in range(0, len(texts), scorer.batch):
-        some = texts[start : start + scorer.batch]
-        scores += scorer.scores(bind_texts(some, graph.inputs, config, limits).inputs)
+    scores = scorer.scores(texts, lambda some: bind_texts(some, graph.inputs, config, limits).inputs)
+    whole = scorer.target.probability
     return [
-        WordView(text=word[0], start=word.start(), end=word.end(), importance=scorer.score - score)
+        WordView(text=word[0], start=word.start(), end=word.end(), importance=whole - score)
         for word, score in zip(words, scores, strict=True)
     ]
 
 
-def _choose(found: Sequence[Scored], question: Question) -> int:
-    """Return the place of the prediction that is asked for.
+def _choose(found: Sequence[Scored], question: Question) -> Scored:
+    """Return the prediction that is asked for.
 
     Raises:
         ServiceError: 422 `no_such_prediction`.
     """
     target = question.target
-    same = [place for place, one in enumerate(found) if target in (None, one.label)]
-    if not same:
-        same = [place for place, one in enumerate(found) if str(one.index) == target]
+    same = [one for one in found if target in (None, one.label)]
+    same = same or [one for one in found if str(one.index) == target]
     if question.place < len(same):
         return same[question.place]
-    message = f"there are {len(same)} predictions" + ("" if target is None else f" of {shown(target)}")
-    message += f"; the one at place {question.place} is asked for"
-    if target is not None and not same:
-        message += did_you_mean(target, {one.label for one in found})
+    of = "" if target is None else f" of {shown(target)}"
+    hint = "" if target is None or same else did_you_mean(target, {one.label for one in found})
+    message = f"there are {len(same)} predictions{of}; the one at place {question.place} is asked for{hint}"
     raise ServiceError(422, "no_such_prediction", message, {"target": target, "predictions": len(same)})
 
 
