@@ -28,6 +28,7 @@ from service.services import services_of
 
 _ERRORS = error_responses(400, 404, 406, 408, 413, 415, 422, 500, 503, 504)
 _LEFT = "the client left"
+_Read = Callable[[bytes, LoadedModel, Limits], Decoded]
 
 router = APIRouter(tags=["models"])
 
@@ -37,10 +38,7 @@ class _Query(Question):
 
     version: str | None = Field(default=None, description=VERSION_DESCRIPTION)
     timeout: float | None = Field(
-        default=None,
-        gt=0,
-        allow_inf_nan=False,
-        description="timeout in seconds; at most the server's",
+        default=None, gt=0, allow_inf_nan=False, description="timeout in seconds; at most the server's"
     )
 
 
@@ -56,10 +54,9 @@ async def explain_prediction(request: Request, name: str, query: Annotated[_Quer
     The body is one input. With `Accept: image/png` the response is the picture with the heatmap laid over it.
     """
     check_names(request.query_params, _Query.model_fields)
-    content_type = request.headers.get("content-type")
 
     def read(body: bytes, model: LoadedModel, limits: Limits) -> Decoded:
-        return decode(body, content_type, model.graph.inputs, model.config, limits)
+        return decode(body, request.headers.get("content-type"), model.graph.inputs, model.config, limits)
 
     media_type = negotiate(request.headers.get("accept"), (PNG_TYPE,))
     content = await _explain(request, name, query, read, is_drawn=media_type == PNG_TYPE)
@@ -84,14 +81,9 @@ async def explain_instance(request: Request, name: str) -> Response:
 
 
 async def _explain(
-    request: Request,
-    name: str,
-    query: _Query,
-    read: Callable[[bytes, LoadedModel, Limits], Decoded],
-    *,
-    is_drawn: bool = False,
+    request: Request, name: str, query: _Query, read: _Read, *, is_drawn: bool = False
 ) -> bytes:
-    """Return the body of the response."""
+    """Return the body of the response; `read` decodes that of the request."""
     services, context = services_of(request), context_of(request)
     limits, longest = services.limits, services.settings.timeout
     timeout = min(query.timeout or longest, longest)
