@@ -45,10 +45,9 @@ def _step_layers(traces: Mapping[str, RunTrace]) -> tuple[LayerTrace, ...]:
         for step, trace in traces.items()
         for layer in trace.layers
     ]
-    total = sum(layer.duration_us for layer in layers)
+    total = sum(layer.duration_us for layer in layers) or 1.0
     return tuple(
-        layer._replace(index=index, share=layer.duration_us / total if total else 0.0)
-        for index, layer in enumerate(layers)
+        layer._replace(index=index, share=layer.duration_us / total) for index, layer in enumerate(layers)
     )
 
 
@@ -72,23 +71,20 @@ def _join_layers(traces: Sequence[RunTrace]) -> tuple[LayerTrace, ...]:
         _join([first, *(layers[first.name] for layers in rest if first.name in layers)])
         for first in traces[0].layers
     ]
-    total = sum(layer.duration_us for layer in layers)
+    total = sum(layer.duration_us for layer in layers) or 1.0
     starts = accumulate((layer.duration_us for layer in layers), initial=0.0)
     return tuple(
-        layer._replace(start_us=start, share=layer.duration_us / total if total else 0.0)
+        layer._replace(start_us=start, share=layer.duration_us / total)
         for layer, start in zip(layers, starts, strict=False)
     )
 
 
 def _join(layers: Sequence[LayerTrace]) -> LayerTrace:
     first = layers[0]
-    outputs = first.outputs
-    if first.backend != "folded":  # what no input changes is the same in all runs
-        outputs = tuple(
-            _join_operands(operands) for operands in zip(*(layer.outputs for layer in layers), strict=True)
-        )
+    outputs = map(_join_operands, zip(*(layer.outputs for layer in layers), strict=True))
     return first._replace(
-        outputs=outputs,
+        # what no input changes is the same in all runs
+        outputs=first.outputs if first.backend == "folded" else tuple(outputs),
         duration_us=sum(layer.duration_us for layer in layers),
         multiply_adds=sum(layer.multiply_adds for layer in layers),
         bytes_moved=sum(layer.bytes_moved for layer in layers),
