@@ -25,7 +25,8 @@ def crop_input(
 
     Args:
         pictures: each picture with its parts, as `cut_parts` takes them; there is one part at least.
-        rotations: for each part of all pictures by how many degrees its content is rotated clockwise.
+        rotations: for each part of all pictures by how many degrees its content is rotated clockwise; empty where all
+            are upright.
         margin: part of a box's width and height that is added on each side.
         port: the graph's input.
         config: how its model prepares pictures.
@@ -43,6 +44,7 @@ def crop_input(
     limits.check_shape((count, config.channels, target.height, target.width), f"input {port.operator}")
     # boxes may overlap: all crops together may have many times the pixels of the picture
     most = max(1, limits.image_pixels // count)
+    turned = rotations or [0] * count
     crops: list[EncodedImage] = []
     for picture, parts in pictures:
         if parts:
@@ -50,7 +52,7 @@ def crop_input(
             pixels = whole_picture(picture.data, source, size, limits)
             scale = width / picture.geometry.width, height / picture.geometry.height
             scaled = [part * scale for part in parts]
-            crops += cut_parts(pixels, scaled, margin, rotations[len(crops) :][: len(parts)], most)
+            crops += cut_parts(pixels, scaled, margin, turned[len(crops) :][: len(parts)], most)
     wide = widen(target, crops)
     limits.check_shape((len(crops), config.channels, wide.height, wide.width), f"input {port.operator}")
     return prepare(crops, config, wide).array

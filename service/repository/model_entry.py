@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from service.config.model_config import ModelConfig
 from service.config.traffic_config import TrafficConfig
@@ -45,18 +45,6 @@ class IndexEntry:
     reason: str = ""
 
 
-class PipelineFolder(NamedTuple):
-    """A version of a pipeline, as its folder has it.
-
-    Attributes:
-        folder: the folder.
-        config: its `model.toml`.
-    """
-
-    folder: Path
-    config: ModelConfig
-
-
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
     """One model at one moment; immutable.
@@ -68,7 +56,8 @@ class ModelEntry:
         is_loading: whether the model is being loaded for the first time.
         traffic: how its versions share the requests that name none, another object after each load; None: the highest
             version serves them.
-        pipelines: of a pipeline, what its versions are made of whenever a model is loaded or unloaded.
+        pipelines: of a pipeline, the folder and the `model.toml` of each version, which is made whenever a model is
+            loaded or unloaded.
     """
 
     name: str
@@ -76,7 +65,7 @@ class ModelEntry:
     unavailable: Mapping[str, str] = field(default_factory=dict)
     is_loading: bool = False
     traffic: TrafficConfig | None = None
-    pipelines: Mapping[str, PipelineFolder] = field(default_factory=dict)
+    pipelines: Mapping[str, tuple[Path, ModelConfig]] = field(default_factory=dict)
 
     @property
     def default(self) -> LoadedModel | None:

@@ -18,7 +18,7 @@ from service.repository.files import ModelFilesError, check_name, version_folder
 from service.repository.load_progress import LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
 from service.repository.local_folder import LocalFolder
-from service.repository.model_entry import WHOLE_MODEL, ModelEntry, PipelineFolder
+from service.repository.model_entry import WHOLE_MODEL, ModelEntry
 from service.repository.model_source import ModelSource
 from service.repository.version_loader import LoadOptions, load_version
 from service.tasks.local import load_local_task
@@ -88,7 +88,7 @@ class ModelLoader:
         """
         versions: dict[str, LoadedModel] = {}
         unavailable: dict[str, str] = {}
-        pipelines: dict[str, PipelineFolder] = {}
+        pipelines: dict[str, tuple[Path, ModelConfig]] = {}
         try:
             load_local_task(folder, self.settings.allow_code)
             config, chosen = _choose(name, folder, override)
@@ -101,7 +101,7 @@ class ModelLoader:
             try:
                 own = _config_of(version, path, config, override)
                 if own.task == PIPELINE and not any(path.glob("*.param")):
-                    pipelines[version] = PipelineFolder(path, own)
+                    pipelines[version] = path, own
                     continue
                 with log_fields(model=name, version=version):
                     versions[version] = self._load_version(name, version, path, own, step)

@@ -2,25 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from engine import StepsGraph
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.errors import ServiceError, did_you_mean
-from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel, Step
-from service.repository.model_entry import ModelEntry, PipelineFolder
+from service.repository.model_entry import ModelEntry
 from service.tasks import TaskModel
 from service.tasks.pipeline import Pipeline, PipelineConfig, StepConfig
 
 _FOREIGN_KEYS = ("image", "text", "precision", "tolerance", "batching", "warm_up")
 """Keys of `model.toml` that are those of the steps' models."""
-
-
-def make_pipelines(entries: Mapping[str, ModelEntry]) -> dict[str, ModelEntry]:
-    """Return entries with the pipelines among them made of the other models as they are now."""
-    return {
-        name: make_versions(entry, entries) if entry.pipelines else entry for name, entry in entries.items()
-    }
 
 
 def make_versions(entry: ModelEntry, entries: Mapping[str, ModelEntry]) -> ModelEntry:
@@ -32,30 +25,26 @@ def make_versions(entry: ModelEntry, entries: Mapping[str, ModelEntry]) -> Model
     """
     versions: dict[str, LoadedModel] = {}
     failures: dict[str, str] = {}
-    for version, pipeline in entry.pipelines.items():
-        old, wanted = entry.versions.get(version), pipeline.config.task_table(PipelineConfig).steps
+    for version, (folder, config) in entry.pipelines.items():
+        old, wanted = entry.versions.get(version), config.task_table(PipelineConfig).steps
         try:
             steps = tuple(Step(step, _find(step, place, entries)) for place, step in enumerate(wanted))
             is_same = old is not None and [step.model for step in old.steps] == [step.model for step in steps]
-            versions[version] = old if old and is_same else _make(entry.name, version, pipeline, steps)
+            versions[version] = old if old and is_same else _make(entry.name, version, folder, config, steps)
         except ModelConfigError as error:
             failures[version] = str(error)
     rest = {key: reason for key, reason in entry.unavailable.items() if key not in entry.pipelines}
     return replace(entry, versions=versions, unavailable=rest | failures)
 
 
-def _make(name: str, version: str, pipeline: PipelineFolder, steps: tuple[Step, ...]) -> LoadedModel:
-    _check_keys(pipeline.config)
-    first, tasks = steps[0].model, [step.model.task for step in steps]
-    own = {"image": first.config.image, "text": first.config.text}
-    config = pipeline.config.model_copy(update=own)
-    task = Pipeline(TaskModel(config, first.graph.inputs, ()), tasks)
-    for place, step in enumerate(steps):
-        if step.config.crops is not None:
-            _check_batch(step, f"pipeline.steps.{place}.model")
+def _make(name: str, version: str, folder: Path, given: ModelConfig, steps: tuple[Step, ...]) -> LoadedModel:
+    first, tasks = steps[0].model, {step.config.name: step.model.task for step in steps}
+    config = given.model_copy(update={"image": first.config.image, "text": first.config.text})
+    task = Pipeline(TaskModel(config, first.graph.inputs, ()), list(tasks.values()))
+    _check(given, steps)
     config = config.model_copy(update={"labels": tasks[task.shown].model.config.labels})
     graphs = {step.config.name: step.model.graph for step in steps}
-    graph = StepsGraph(pipeline.folder / FILE_NAME, graphs, dict(_links(steps, task)))
+    graph = StepsGraph(folder / FILE_NAME, graphs, dict(_links(steps, task)))
     return LoadedModel(name, version, graph, config, task, 0, 0, steps=steps)
 
 
@@ -79,38 +68,37 @@ def _find(step: StepConfig, place: int, entries: Mapping[str, ModelEntry]) -> Lo
         raise ModelConfigError(FILE_NAME, key, problem) from error
 
 
-def _check_keys(config: ModelConfig) -> None:
+def _check(config: ModelConfig, steps: Sequence[Step]) -> None:
+    """Check that the file has no keys of the steps' models, and that those on crops take any number of them at once."""
     for key in _FOREIGN_KEYS:
         if getattr(config, key) != ModelConfig.model_fields[key].default:
             raise ModelConfigError(FILE_NAME, key, "is given for a pipeline", "it in the model of a step")
     if config.traffic is not None and config.traffic.shadow is not None:
         raise ModelConfigError(FILE_NAME, "traffic.shadow", "is given for a pipeline", "weights only")
-
-
-def _check_batch(step: Step, key: str) -> None:
-    """Check that a model takes any number of crops at once."""
-    image, (port,) = step.model.config.image, step.model.graph.inputs
-    target = None if image is None else find_image_input(image, port)
-    is_dynamic = isinstance(target, ImageInput) and target.batched and target.batch is None
-    if not is_dynamic and step.model.batching.max_batch_size == 1:
-        problem = f"is {step.config.model!r}, whose input {port} has a fixed batch size"
-        raise ModelConfigError(FILE_NAME, key, problem, "a dynamic batch dimension, as all crops are a batch")
+    for place, step in enumerate(steps):
+        if step.config.crops is None or step.model.batching.max_batch_size > 1:
+            continue
+        (port,) = step.model.graph.inputs
+        if port.shape is not None and (len(port.shape) != 4 or port.shape[0] is not None):
+            key, expected = (
+                f"pipeline.steps.{place}.model",
+                "a dynamic batch dimension, as all crops are a batch",
+            )
+            problem = f"is {step.config.model!r}, whose input {port} has a fixed batch size"
+            raise ModelConfigError(FILE_NAME, key, problem, expected)
 
 
 def _links(steps: Sequence[Step], task: Pipeline) -> Iterator[tuple[str, list[str]]]:
     """Yield each input of a later step, and the operands that it is made of."""
-    first = steps[0]
-    picture = [f"{first.config.name}/{port.operand}" for port in first.model.graph.inputs[:1]]
+    first, *rest = steps
     outputs = {step.config.name: step.model.graph.outputs for step in steps}
-    for step in steps[1:]:
-        name = step.config.name
-        for port in step.model.graph.inputs:
+    picture = [f"{first.config.name}/{port.operand}" for port in first.model.graph.inputs[:1]]
+    for config, graph in ((step.config, step.model.graph) for step in rest):
+        for port in graph.inputs:
             made_of = picture
-            if step.config.tensors is not None:
-                source = step.config.tensors[port.operator]
-                place = task.find_output(source)[1]
-                made_of = [f"{source.partition('/')[0]}/{outputs[source.partition('/')[0]][place].operand}"]
-            elif step.config.crops is not None:
-                boxes = [f"{step.config.crops}/{output.operand}" for output in outputs[step.config.crops]]
-                made_of = picture + boxes
-            yield f"{name}/{port.operand}", made_of
+            if config.tensors is not None:
+                source, place = task.outputs[config.tensors[port.operator]]
+                made_of = [f"{source}/{outputs[source][place].operand}"]
+            elif config.crops is not None:
+                made_of = picture + [f"{config.crops}/{output.operand}" for output in outputs[config.crops]]
+            yield f"{config.name}/{port.operand}", made_of

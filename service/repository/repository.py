@@ -289,11 +289,12 @@ class ModelRepository:
 
 def _with_pipelines(entries: Mapping[str, ModelEntry]) -> dict[str, ModelEntry]:
     """Return entries with the pipelines among them made of the others."""
-    if not any(entry.pipelines for entry in entries.values()):
+    pipelines = [entry for entry in entries.values() if entry.pipelines]
+    if not pipelines:
         return dict(entries)
-    from service.repository.pipelines import make_pipelines  # noqa: PLC0415  # other models need not all these tasks
+    from service.repository.pipelines import make_versions  # noqa: PLC0415  # other models need not all these tasks
 
-    return make_pipelines(entries)
+    return {**entries, **{entry.name: make_versions(entry, entries) for entry in pipelines}}
 
 
 def load_repository(

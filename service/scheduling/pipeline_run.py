@@ -1,6 +1,8 @@
 """The run of a pipeline: its steps one after the other, each as a job of its own. No worker waits for another one."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, cast
@@ -8,21 +10,18 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel
-from service.codec import Decoded, Options
+from service.codec import Decoded, Options, Picture
 from service.codec.crops import crop_input
 from service.codec.formats.image import bind_images
 from service.config.limits import Limits
 from service.errors import ServiceError, timed_out
 from service.repository.joined_trace import join_steps
 from service.repository.loaded_model import Step
-from service.scheduling.job import CallStatus, Job, RunOutcome
+from service.scheduling.job import Job, RunOutcome
 
 if TYPE_CHECKING:
     from service.scheduling.scheduler import Scheduler
     from service.tasks.pipeline import Found, Pipeline
-
-_FAILED_RUN = frozenset({"input_mismatch", "layer_failed"})
-"""Codes of errors of steps whose model failed on the inputs."""
 
 
 class PipelineRun:
@@ -43,11 +42,13 @@ class PipelineRun:
         self._limits = limits
         self._is_sampled = is_sampled
         self._task = cast("Pipeline", job.model.task)
-        self._steps = job.model.steps
-        self._results: list[RunResult] = []
-        """What the steps computed so far; empty outputs of one that had nothing to run on."""
-        self._found: list[Found] = []
-        """Their predictions, where a later step takes crops of them."""
+        self._results: dict[str, RunResult] = {}
+        """What each step computed so far; empty outputs of one that had nothing to run on."""
+        self._found: dict[str, Found] = {}
+        """The predictions of each step of which a later one takes crops, or their directions."""
+        self._pictures: Sequence[Picture] = ()
+        self._asked = Options()
+        """Pictures and options of the request."""
         self._refusal: ServiceError | None = None
         """Why the request itself cannot be decoded."""
 
@@ -57,18 +58,27 @@ class PipelineRun:
         Raises:
             ServiceError: its queue is full, or the server shuts down.
         """
-        while len(self._results) < len(self._steps) and self._has_no_crops:
-            self._keep(RunResult(_empty_outputs(self._steps[len(self._results)])), ())
-        if len(self._results) == len(self._steps):
-            self._end()
-            return
-        job, step = self._job, self._steps[len(self._results)]
+        for step in self._job.model.steps[len(self._results) :]:
+            source = step.config.crops
+            if source is None or any(self._found[source]):
+                self._queue(step)
+                return
+            # no crops: no rows
+            shapes = [(0, *(dim or 0 for dim in (port.shape or ())[1:])) for port in step.model.graph.outputs]
+            dtypes = [PNNX_COMPUTE[port.dtype or "f32"] for port in step.model.graph.outputs]
+            self._results[step.config.name] = RunResult(list(map(np.empty, shapes, dtypes)))
+        self._end()
+
+    # on the event loop
+
+    def _queue(self, step: Step) -> None:
+        job = self._job
         made = Job[None](
             model=step.model,
             protocol=job.protocol,
             request_id=job.request_id,
-            decode=self._decode,
-            encode=self._encode,
+            decode=partial(self._decode, step),
+            encode=partial(self._encode, step),
             received_ns=perf_counter_ns() if self._results else job.received_ns,
             timeout=max(0.0, job.deadline - monotonic()),
             priority=job.priority,
@@ -76,22 +86,11 @@ class PipelineRun:
             is_step=True,
         )
         try:
-            job.step = self._scheduler.submit(made, self._end_step)
+            job.step = self._scheduler.submit(made, partial(self._end_step, step.config.name))
         except ServiceError as error:
             raise name_step(step.config.name, error) from error
 
-    @property
-    def _has_no_crops(self) -> bool:
-        source = self._steps[len(self._results)].config.crops
-        return source is not None and not any(self._found[self._task.config.places[source]])
-
-    def _keep(self, result: RunResult, found: "Found") -> None:
-        self._results.append(result)
-        self._found.append(found)
-
-    # on the event loop
-
-    def _end_step(self, _: None, error: BaseException | None) -> None:
+    def _end_step(self, name: str, _: None, error: BaseException | None) -> None:
         job, step = self._job, self._job.step
         job.step = None
         if step is None or job.is_over:
@@ -103,9 +102,8 @@ class PipelineRun:
         times.forward_end = last.forward_end or times.forward_end
         job.worker = step.worker
         if isinstance(error, ServiceError) and error is not self._refusal:
-            if error.status == HTTPStatus.GATEWAY_TIMEOUT:
-                error = timed_out(job.timeout or 0.0)
-            error = name_step(self._steps[len(self._results)].config.name, error)
+            is_late = error.status == HTTPStatus.GATEWAY_TIMEOUT
+            error = name_step(name, timed_out(job.timeout or 0.0) if is_late else error)
         if error is None:
             try:
                 self.begin_step()
@@ -116,42 +114,36 @@ class PipelineRun:
 
     def _end(self) -> None:
         """Join what the steps computed to the outcome of one run."""
-        job, names = self._job, [step.config.name for step in self._steps]
-        named = list(zip(names, self._results, strict=True))
+        job, named = self._job, self._results.items()
         traces = {name: result.trace for name, result in named if result.trace is not None}
         job.trace = join_steps(traces) if traces else None
         captured = {f"{name}/{key}": value for name, done in named for key, value in done.captured.items()}
         captured_by = {f"{name}/{key}": by for name, done in named for key, by in done.captured_by.items()}
-        outputs = [array for done in self._results for array in done.outputs]
-        shown = job.trace if job.trace_level else None
+        outputs = [array for done in self._results.values() for array in done.outputs]
         job.leads_run, job.batch_size, job.decoded = True, job.rows, None
-        result = RunResult(outputs, shown, captured, captured_by)
+        result = RunResult(outputs, job.trace if job.trace_level else None, captured, captured_by)
         job.outcome = RunOutcome(result, job.timestamps, job.rows, job.is_observed)
         self._scheduler.end_steps(job, None)
 
     # on the worker of a step
 
-    def _decode(self) -> Decoded:
-        """Return what the next step runs on."""
-        step = self._steps[len(self._results)]
+    def _decode(self, step: Step) -> Decoded:
+        """Return what a step runs on."""
         if not self._results:
             return self._decode_request(step)
-        decoded = self._decoded
-        config, graph = step.config, step.model.graph
+        config, ports = step.config, step.model.graph.inputs
         inputs: dict[str, Array] = {}
         if config.tensors is not None:
-            for port in graph.inputs:
-                place, index = self._task.find_output(config.tensors[port.operator])
-                inputs[port.operand] = self._results[place].outputs[index]
+            for port in ports:
+                source, place = self._task.outputs[config.tensors[port.operator]]
+                inputs[port.operand] = self._results[source].outputs[place]
         elif config.crops is not None:
-            inputs[graph.inputs[0].operand] = self._crops(step, config.crops)
+            inputs[ports[0].operand] = self._crops(step, self._found[config.crops])
         else:
-            pictures = [(graph.inputs[0].operator, picture.data) for picture in decoded.pictures]
+            pictures = [("", picture.data) for picture in self._pictures]
             is_dynamic = step.model.batching.max_batch_size > 1
-            bound = bind_images(
-                pictures, graph.inputs, step.model.config, self._limits, dynamic_batch=is_dynamic
-            )
-            inputs |= bound.inputs
+            bound = bind_images(pictures, ports, step.model.config, self._limits, dynamic_batch=is_dynamic)
+            inputs = bound.inputs
         return Decoded(inputs, self._options(step))
 
     def _decode_request(self, step: Step) -> Decoded:
@@ -166,60 +158,37 @@ class PipelineRun:
             self._refusal = ServiceError(422, "no_picture", message, {"model": job.model.name})
             raise self._refusal
         job.take_decoded(decoded)
+        self._pictures, self._asked = decoded.pictures, decoded.options
         return replace(decoded, options=self._options(step))
 
-    def _encode(self, outcome: RunOutcome) -> None:
+    def _encode(self, step: Step, outcome: RunOutcome) -> None:
         """Keep what a step computed."""
-        place, images = len(self._results), [picture.geometry for picture in self._decoded.pictures]
-        name, found = self._steps[place].config.name, None
-        if any(name in (step.config.crops, step.config.upright) for step in self._steps):
-            parameters = self._decoded.options.task
-            found = self._task.predict_step(place, outcome.result.outputs, images, parameters)
-        self._keep(outcome.result, found or ())
-
-    @property
-    def _decoded(self) -> Decoded:
-        if self._job.decoded is None:
-            raise RuntimeError("the request is not decoded")
-        return self._job.decoded
+        name = step.config.name
+        if any(name in (other.config.crops, other.config.upright) for other in self._job.model.steps):
+            images = [picture.geometry for picture in self._pictures]
+            found = self._task.predict_step(name, outcome.result.outputs, images, self._asked.task)
+            self._found[name] = found or ()
+        self._results[name] = outcome.result
 
     def _options(self, step: Step) -> Options:
         """Return the options of a step: the trace of the request, and the operands to capture that are the step's."""
         level = max(self._job.trace_level, TraceLevel.ON) if self._is_sampled else self._job.trace_level
-        prefix, names = f"{step.config.name}/", self._decoded.options.capture or ()
+        prefix, names = f"{step.config.name}/", self._asked.capture or ()
         own = tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))
         return Options(trace=level, capture=own)
 
-    def _crops(self, step: Step, source: str) -> Array:
-        found: list[list[Any]] = [list(item) for item in self._found[self._task.config.places[source]]]
+    def _crops(self, step: Step, found: Sequence[Sequence[Any]]) -> Array:
         parts = [[np.reshape(getattr(one, "corners", one.box), (-1, 2)) for one in item] for item in found]
-        image, first = step.model.config.image, self._job.model.config.image
+        image, first, config = step.model.config.image, self._job.model.config.image, step.config
         if image is None or first is None:
             raise RuntimeError("a step on crops has a model that takes no pictures")
         (port,) = step.model.graph.inputs
-        placed = list(zip(self._decoded.pictures, parts, strict=True))
-        rotations = self._task.rotations(self._found)
-        return crop_input(placed, rotations, step.config.margin, port, image, first, self._limits)
+        placed = list(zip(self._pictures, parts, strict=True))
+        rotations = self._task.rotations(self._found[config.upright]) if config.upright else ()
+        return crop_input(placed, rotations, config.margin, port, image, first, self._limits)
 
 
 def name_step(name: str, error: ServiceError) -> ServiceError:
     """Return the error of a step, which names it."""
     message, details = f"step {name!r}: {error.message}", {**error.details, "step": name}
     return ServiceError(error.status, error.code, message, details, error.headers)
-
-
-def step_status(error: BaseException) -> CallStatus:
-    """Return how a pipeline ended whose step ended with an error."""
-    if not isinstance(error, ServiceError) or error.code in _FAILED_RUN:
-        return CallStatus.BACKEND
-    if error.status == HTTPStatus.GATEWAY_TIMEOUT:
-        return CallStatus.CANCELED
-    return CallStatus.REJECTED if error.status == HTTPStatus.SERVICE_UNAVAILABLE else CallStatus.OTHER
-
-
-def _empty_outputs(step: Step) -> list[Array]:
-    """Return the outputs of a step for no rows."""
-    return [
-        np.empty((0, *(dim or 0 for dim in (port.shape or ())[1:])), PNNX_COMPUTE[port.dtype or "f32"])
-        for port in step.model.graph.outputs
-    ]

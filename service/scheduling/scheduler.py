@@ -25,7 +25,7 @@ from service.fairness import FairExecutor
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import worker
 from service.scheduling.job import CallObserver, CallRecord, CallStatus, Job, ProtocolName, Timestamps
-from service.scheduling.pipeline_run import PipelineRun, name_step, step_status
+from service.scheduling.pipeline_run import PipelineRun, name_step
 from service.scheduling.policy import scheduling_policy
 from service.scheduling.queue import ModelQueue, Work
 from service.scheduling.trace_setting import TraceSetting
@@ -248,7 +248,7 @@ class Scheduler:
                 job.timer = asyncio.get_running_loop().call_later(left, self._expire, job)
                 return
         self._drop(job, "a step has failed")
-        job.end(step_status(error), error=error)
+        job.end(_status_of(error), error=error)
 
     def refuse_all(self, error: ServiceError) -> None:
         """Cancel all jobs; each ends with `error`."""
@@ -520,8 +520,13 @@ class Scheduler:
         return thread
 
 
-def _status_of(error: ServiceError | ClientDisconnect) -> CallStatus:
+def _status_of(error: BaseException) -> CallStatus:
+    """Return how a request ended that never became a job, or a pipeline whose step ended with an error."""
     if isinstance(error, ClientDisconnect):
+        return CallStatus.CANCELED
+    if not isinstance(error, ServiceError) or error.code in ("input_mismatch", "layer_failed"):
+        return CallStatus.BACKEND
+    if error.status == HTTPStatus.GATEWAY_TIMEOUT:
         return CallStatus.CANCELED
     return CallStatus.REJECTED if error.status == HTTPStatus.SERVICE_UNAVAILABLE else CallStatus.OTHER
 

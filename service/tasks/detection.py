@@ -92,7 +92,12 @@ class Detection(Task):
         return {"confidence": _LEAST}
 
     def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
-        """Draw the boxes, the most probable last, so that it lies on top."""
-        for one in reversed(predictions):
-            if isinstance(one, Detected):
-                drawing.box(one.box, f"{one.label} {one.probability:.2f}", one.index)
+        """Draw the boxes."""
+        draw_boxes(drawing, predictions)
+
+
+def draw_boxes(drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
+    """Draw boxes, the most probable last, so that it lies on top."""
+    for one in reversed(predictions):
+        if isinstance(one, Detected):
+            drawing.box(one.box, f"{one.label} {one.probability:.2f}", one.index)

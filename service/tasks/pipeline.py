@@ -1,23 +1,22 @@
 """Pipelines: models in a row, each step on the request's picture, on crops of it, or on tensors of earlier steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from engine import Array
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
-from service.errors import ServiceError
 from service.images.geometry import ImageGeometry, place_image
-from service.images.preparation import ImageInput, find_image_input
 from service.tasks.boxes import BoxParameters
 from service.tasks.classification import ClassPrediction, PredictionView
-from service.tasks.detection import Detected
+from service.tasks.detection import Detected, draw_boxes
 from service.tasks.ocr import Line, LineView
+from service.tasks.score_map import input_size
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.text_detection import TextLine, draw_lines
 
@@ -28,10 +27,6 @@ Found = Sequence[Sequence[Prediction]]
 """The predictions of a step, for each item of its batch."""
 _SURE = 0.9
 """Probability from which crops are rotated back."""
-
-
-def _as_text(value: Any) -> Any:
-    return str(value) if type(value) is int else value
 
 
 class StepConfig(TomlTable):
@@ -55,7 +50,9 @@ class StepConfig(TomlTable):
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     model: str
-    version: Annotated[str | None, BeforeValidator(_as_text)] = Field(default=None, pattern=r"^[1-9][0-9]*$")
+    version: str | None = Field(
+        default=None, strict=False, coerce_numbers_to_str=True, pattern=r"^[1-9][0-9]*$"
+    )
     crops: str | None = None
     margin: float = Field(default=0.0, ge=0, le=1)
     upright: str | None = None
@@ -65,8 +62,8 @@ class StepConfig(TomlTable):
 
     @property
     def takes_picture(self) -> bool:
-        """Whether it takes the request's picture, or crops of it."""
-        return self.tensors is None
+        """Whether it takes the request's picture, whole."""
+        return self.crops is None and self.tensors is None
 
 
 class PipelineConfig(TomlTable):
@@ -104,11 +101,6 @@ class PipelineConfig(TomlTable):
             raise _misnamed("response", self.response, f"a step: {', '.join(names)}")
         return self
 
-    @property
-    def places(self) -> dict[str, int]:
-        """The place of each step, by its name."""
-        return {step.name: place for place, step in enumerate(self.steps)}
-
 
 class Pipeline(Task):
     """The task of models without weights, whose steps run other models of the repository.
@@ -118,10 +110,10 @@ class Pipeline(Task):
         steps: the task of each step's model, in order.
 
     Attributes:
-        config: the steps as they are configured.
-        shown: place of the step whose predictions the response holds.
+        outputs: the step of each output and its place there, by both of its names, as `STEP/OUTPUT`.
+        shown: name of the step whose predictions the response holds.
         has_labels: whether these are labels of boxes.
-        needs_picture: whether a step after the first takes the request's picture.
+        needs_picture: whether a step after the first takes the request's picture, or crops of it.
     """
 
     name = "pipeline"
@@ -133,16 +125,22 @@ class Pipeline(Task):
         if not steps:
             expected = "a folder without .param and .bin: steps name models of other folders"
             raise ModelConfigError(FILE_NAME, "task", 'is "pipeline"', expected)
-        self.config = model.config.task_table(PipelineConfig)
-        self.needs_picture = any(step.takes_picture for step in self.config.steps[1:])
-        self._tasks = steps
-        self._places = self.config.places
-        self.shown = self._places[self.config.response or self.config.steps[-1].name]
-        self._ends = tuple(accumulate(len(task.model.outputs) for task in steps))
-        for place in range(len(steps)):
-            self._check(place)
-        shown = steps[self.shown]
-        self.has_labels = self.config.steps[self.shown].crops is not None
+        config = model.config.task_table(PipelineConfig)
+        self._steps = {step.name: step for step in config.steps}
+        self._tasks = dict(zip(self._steps, steps, strict=True))
+        self.outputs = {
+            f"{name}/{alias}": (name, place)
+            for name, task in self._tasks.items()
+            for place, port in enumerate(task.model.outputs)
+            for alias in (port.operand, port.operator)
+        }
+        for place, step in enumerate(config.steps):
+            for key, problem, expected in chain(self._crop_faults(step), self._input_faults(place, step)):
+                raise ModelConfigError(FILE_NAME, f"pipeline.steps.{place}.{key}", problem, expected)
+        self.needs_picture = any(step.tensors is None for step in config.steps[1:])
+        self.shown = config.response or config.steps[-1].name
+        self.has_labels = self._steps[self.shown].crops is not None
+        shown = self._tasks[self.shown]
         self.draws = self.has_labels or shown.draws
         self.returns_outputs = not self.has_labels and shown.returns_outputs
         if self.has_labels and shown.view not in (PredictionView, LineView):
@@ -163,24 +161,24 @@ class Pipeline(Task):
         Raises:
             ServiceError: as the steps' tasks.
         """
-        parts = [outputs[start:end] for start, end in zip((0, *self._ends), self._ends, strict=False)]
-        source = self.config.steps[self.shown].crops
-        if source is None:
-            return self.predict_step(self.shown, parts[self.shown], images, parameters)
-        boxes = self.predict_step(self._places[source], parts[self._places[source]], images, parameters) or ()
+        rest = iter(outputs)
+        parts = {name: [*islice(rest, len(task.model.outputs))] for name, task in self._tasks.items()}
+        step = self._steps[self.shown]
+        if step.crops is None:
+            return self.predict_step(step.name, parts[step.name], images, parameters)
+        boxes = self.predict_step(step.crops, parts[step.crops], images, parameters) or ()
         if not any(boxes):
             return boxes
-        step = self.config.steps[self.shown]
         least = parameters.get("confidence", step.confidence) if step.combine else 0.0
         if step.combine:
-            parameters = {**parameters, **(self._tasks[self.shown].all_scores or {})}
-        labels = iter(self.predict_step(self.shown, parts[self.shown], (), parameters) or ())
+            parameters = {**parameters, **(self._tasks[step.name].all_scores or {})}
+        labels = iter(self.predict_step(step.name, parts[step.name], (), parameters) or ())
         labelled = [[_labelled(box, next(labels, ()), step.combine) for box in item] for item in boxes]
         return [[one for one in item if not one.probability < least] for item in labelled]  # NaN is shown
 
     def predict_step(
         self,
-        place: int,
+        name: str,
         outputs: Sequence[Array],
         images: Sequence[ImageGeometry],
         parameters: Mapping[str, Any],
@@ -188,30 +186,25 @@ class Pipeline(Task):
         """Return the predictions of one step.
 
         Args:
-            place: which step.
+            name: which step.
             outputs: its outputs.
             images: as for `predict`.
             parameters: as for `predict`.
         """
-        task, config = self._tasks[place], self.config.steps[place]
+        task, config = self._tasks[name], self._tasks[name].model.config.image
         known = {key: value for key, value in parameters.items() if key in task.parameters.model_fields}
-        if not config.takes_picture or config.crops is not None:
+        if not self._steps[name].takes_picture:
             images = ()
-        elif place:
-            images = [_geometry(task, image) for image in images]
+        elif name != next(iter(self._steps)) and config and (size := input_size(task.model)):
+            # a later step prepares the picture in its own way
+            images = [place_image(config, (image.width, image.height), size) for image in images]
         return task.predict(outputs, images, known)
 
-    def rotations(self, results: Sequence[Found]) -> list[int]:
-        """Return for each crop of the next step by how many degrees it is rotated clockwise.
-
-        Args:
-            results: the predictions of the steps before it.
-        """
-        step = self.config.steps[len(results)]
-        if step.upright is None:
-            return [0] * sum(map(len, results[self._places[step.crops or ""]]))
+    @staticmethod
+    def rotations(directions: Found) -> list[int]:
+        """Return by how many degrees crops are rotated clockwise whose directions a step has predicted."""
         # an item has no predictions where its scores are NaN, or below the threshold of a sigmoid
-        best = [next(iter(item), None) for item in results[self._places[step.upright]]]
+        best = [next(iter(item), None) for item in directions]
         return [
             int(one.label) if isinstance(one, ClassPrediction) and one.probability >= _SURE else 0
             for one in best
@@ -219,96 +212,59 @@ class Pipeline(Task):
 
     def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw boxes with labels, or what the step that is shown draws."""
-        if not self.has_labels:
+        if self.has_labels:
+            draw_lines(drawing, predictions)
+            draw_boxes(drawing, predictions)
+        else:
             self._tasks[self.shown].draw(drawing, predictions)
-            return
-        draw_lines(drawing, predictions)
-        for one in reversed(predictions):
-            if isinstance(one, Detected):
-                drawing.box(one.box, f"{one.label} {one.probability:.2f}", one.index)
 
-    def _check(self, place: int) -> None:
-        """Check that a step can take what it is configured to take.
-
-        Raises:
-            ModelConfigError: it cannot.
-        """
-        step, task, key = self.config.steps[place], self._tasks[place], f"pipeline.steps.{place}"
+    def _crop_faults(self, step: StepConfig) -> Iterator[tuple[str, str, str]]:
+        """Yield why a step cannot take crops as it is configured to: the key, what is wrong, what is expected."""
+        own, labels = self._tasks[step.name], set[str]()
         if step.crops is not None:
-            source = self._tasks[self._places[step.crops]]
+            source = self._tasks[step.crops]
+            labels = set(source.model.config.labels or ())
             if source.view is None or "box" not in source.view.model_fields:
                 problem = f"is {step.crops!r}, whose task {source.name} gives no boxes"
-                raise ModelConfigError(FILE_NAME, f"{key}.crops", problem, "a step that detects")
-            given = self.config.steps[self._places[step.crops]]
-            if given.crops is not None or not given.takes_picture:
+                yield "crops", problem, "a step that detects"
+            if not self._steps[step.crops].takes_picture:
                 problem = f"is {step.crops!r}, whose boxes are not those of the picture"
-                raise ModelConfigError(FILE_NAME, f"{key}.crops", problem, "a step that takes the picture")
-        if step.combine:
-            self._check_labels(step, f"{key}.combine")
-        if step.upright is not None:
-            self._check_rotations(step, f"{key}.upright")
-        if place and step.takes_picture and (task.model.config.image is None or len(task.model.inputs) != 1):
-            problem = f"is {step.model!r}, which does not take one picture"
-            raise ModelConfigError(FILE_NAME, f"{key}.model", problem, "a model with one input and [image]")
-        if step.tensors is not None:
-            self._check_tensors(step.tensors, task, f"{key}.tensors")
-
-    def _check_labels(self, step: StepConfig, key: str) -> None:
-        place = self._places.get(step.crops or "", -1)
-        own = self._tasks[self._places[step.name]]
-        source = self._tasks[place].model.config.labels if place >= 0 else None
-        if own.view is not PredictionView or not source or set(source) != set(own.model.config.labels or ()):
+                yield "crops", problem, "a step that takes the picture"
+        are_same = own.view is PredictionView and labels == set(own.model.config.labels or ())
+        if step.combine and not (labels and are_same):
             problem = "is true, and the step does not classify crops of boxes with the same labels"
-            raise ModelConfigError(
-                FILE_NAME, key, problem, "a classification with the labels of the detector"
-            )
+            yield "combine", problem, "a classification with the labels of the detector"
+        if step.upright is not None:
+            turn = self._tasks[step.upright]
+            if self._steps[step.upright].crops != step.crops or turn.view is not PredictionView:
+                problem = f"is {step.upright!r}, which does not classify the same crops"
+                yield "upright", problem, f'a classification with crops = "{step.crops}"'
+            degrees = turn.model.config.labels or ()
+            if not degrees or not set(degrees) <= {"0", "90", "180", "270"}:
+                problem = f"is {step.upright!r}, whose labels are {', '.join(degrees) or 'missing'}"
+                yield "upright", problem, "degrees: 0, 90, 180, 270"
 
-    def _check_rotations(self, step: StepConfig, key: str) -> None:
-        place = self._places[step.upright or ""]
-        labels = self._tasks[place].model.config.labels or ()
-        if self.config.steps[place].crops != step.crops or self._tasks[place].view is not PredictionView:
-            problem = f"is {step.upright!r}, which does not classify the same crops"
-            raise ModelConfigError(FILE_NAME, key, problem, f'a classification with crops = "{step.crops}"')
-        if not labels or not set(labels) <= {"0", "90", "180", "270"}:
-            problem = f"is {step.upright!r}, whose labels are {', '.join(labels) or 'missing'}"
-            raise ModelConfigError(FILE_NAME, key, problem, "degrees: 0, 90, 180, 270")
-
-    def _check_tensors(self, tensors: Mapping[str, str], task: Task, key: str) -> None:
-        names = {port.operator for port in task.model.inputs}
-        if set(tensors) != names:
-            problem = f"names {', '.join(sorted(tensors))}"
-            raise ModelConfigError(
-                FILE_NAME, key, problem, f"the inputs of the model: {', '.join(sorted(names))}"
-            )
-        for port, source in tensors.items():
-            self.find_output(source, f"{key}.{port}")
-
-    def find_output(self, source: str, key: str = "") -> tuple[int, int]:
-        """Return the step and the place of an output that is called `STEP/OUTPUT`.
-
-        Raises:
-            ModelConfigError: there is none; `key` names the place of the configuration.
-        """
-        step, _, name = source.partition("/")
-        ports = self._tasks[self._places[step]].model.outputs
-        for place, port in enumerate(ports):
-            if name in (port.operator, port.operand):
-                return self._places[step], place
-        known = ", ".join(f"{step}/{port.operator}" for port in ports)
-        raise ModelConfigError(FILE_NAME, key, f"is {source!r}", f"an output of that step: {known}")
+    def _input_faults(self, place: int, step: StepConfig) -> Iterator[tuple[str, str, str]]:
+        """Yield why the model of a step cannot take its inputs; as `_crop_faults`."""
+        model = self._tasks[step.name].model
+        if step.tensors is None:
+            if place and (model.config.image is None or len(model.inputs) != 1):
+                problem = f"is {step.model!r}, which does not take one picture"
+                yield "model", problem, "a model with one input and [image]"
+            return
+        names = sorted(port.operator for port in model.inputs)
+        if sorted(step.tensors) != names:
+            problem = f"names {', '.join(sorted(step.tensors))}"
+            yield "tensors", problem, f"the inputs of the model: {', '.join(names)}"
+        for port, source in step.tensors.items():
+            if source not in self.outputs:
+                earlier = self._tasks[source.partition("/")[0]].model.outputs
+                known = ", ".join(f"{source.partition('/')[0]}/{output.operator}" for output in earlier)
+                yield f"tensors.{port}", f"is {source!r}", f"an output of that step: {known}"
 
 
 def _misnamed(key: str, value: object, expected: str) -> ValueError:
     return ValueError(f'{key} is "{value}"; expected {expected}')
-
-
-def _geometry(task: Task, image: ImageGeometry) -> ImageGeometry:
-    """Return where a picture lies in the input of a step that prepares it in its own way."""
-    config, (port,) = task.model.config.image, task.model.inputs
-    target = None if config is None else find_image_input(config, port)
-    if config is None or not isinstance(target, ImageInput):
-        raise ServiceError(422, "not_an_image_model", f"the model of the task {task.name} takes no pictures")
-    return place_image(config, (image.width, image.height), (target.width, target.height))
 
 
 def combine(box: Detected, scores: Sequence[ClassPrediction]) -> Detected:
@@ -328,18 +284,15 @@ def combine(box: Detected, scores: Sequence[ClassPrediction]) -> Detected:
     return Detected(best.label, best.index, probability / total if total else 0.0, box.box)
 
 
-def _labelled(box: Prediction, labels: Sequence[Prediction], is_combined: bool) -> Detected | TextLine:
+def _labelled(box: Any, labels: Sequence[Prediction], is_combined: bool) -> Detected | TextLine:
     """Return a box with the best label of its crop; with its own where there is none."""
     scores = [one for one in labels if isinstance(one, ClassPrediction)]
     if is_combined and scores and isinstance(box, Detected):
         return combine(box, scores)
-    place: Any = getattr(box, "box")  # noqa: B009  # each task has its own class
-    for best in labels[:1]:
-        if isinstance(box, TextLine) and isinstance(best, Line | ClassPrediction):
-            text = best.text if isinstance(best, Line) else best.label
-            return replace(box, text=text, probability=best.probability)
-        if isinstance(best, ClassPrediction):
-            return Detected(best.label, best.index, best.probability, place)
-        if isinstance(best, Line):
-            return Detected(best.text, 0, best.probability, place)
-    return box if isinstance(box, Detected | TextLine) else Detected("", 0, 0.0, place)
+    best = next(iter(labels), None)
+    if not isinstance(best, Line | ClassPrediction):
+        return box if isinstance(box, Detected | TextLine) else Detected("", 0, 0.0, box.box)
+    text, index = (best.text, 0) if isinstance(best, Line) else (best.label, best.index)
+    if isinstance(box, TextLine):
+        return replace(box, text=text, probability=best.probability)
+    return Detected(text, index, best.probability, box.box)
