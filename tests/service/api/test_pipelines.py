@@ -72,6 +72,16 @@ crops = "find"
 upright = "turn"
 """
 
+BOTH = """
+[[pipeline.steps]]
+name = "judge"
+model = "halves"
+[[pipeline.steps]]
+name = "find"
+model = "lines"
+"""
+"""A step of each takes the picture, in different sizes."""
+
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
@@ -89,6 +99,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     )
     add_model(root, "unsure", BRIGHTEST, unsure)
     add_pipeline(root, "unsure-reader", 'task = "pipeline"\n' + READ.format(turn="unsure"))
+    add_pipeline(root, "both", 'task = "pipeline"\n' + BOTH)
     return Settings(models=root, workers=1, queue_size=4, timeout=20, model_control="explicit", warm_up=False)
 
 
@@ -135,6 +146,19 @@ async def test_crops_whose_direction_is_not_classified_are_read_as_they_are(clie
     response = await client.post("/infer?model=unsure-reader", content=content, headers=headers)
     assert response.status_code == 200, response.text
     assert [line["text"] for line in response.json()["predictions"][0]] == ["lower"]
+
+
+async def test_a_later_step_places_what_it_finds_on_the_picture(client: AsyncClient) -> None:
+    levels = np.zeros((60, 60), np.uint8)
+    levels[5:25, 5:55] = 255
+    content, headers = encoded(Image.fromarray(levels)), {"content-type": "image/png"}
+    responses = [
+        await client.post(f"/infer?model={name}", content=content, headers=headers)
+        for name in ("both", "lines")
+    ]
+    found, alone = (response.json()["predictions"] for response in responses)
+    assert len(found[0]) == 1
+    assert found == alone
 
 
 async def test_errors_name_the_step(client: AsyncClient) -> None:
