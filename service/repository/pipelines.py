@@ -95,10 +95,9 @@ def _links(steps: Sequence[Step], task: Pipeline) -> Iterator[tuple[str, list[st
     picture = [f"{first.config.name}/{port.operand}" for port in first.model.graph.inputs[:1]]
     for config, graph in ((step.config, step.model.graph) for step in rest):
         for port in graph.inputs:
-            made_of = picture
+            sources = [name for name in (config.crops, config.upright) if name is not None]
+            made_of = picture + [f"{name}/{output.operand}" for name in sources for output in outputs[name]]
             if config.tensors is not None:
                 source, place = task.outputs[config.tensors[port.operator]]
                 made_of = [f"{source}/{outputs[source][place].operand}"]
-            elif config.crops is not None:
-                made_of = picture + [f"{config.crops}/{output.operand}" for output in outputs[config.crops]]
             yield f"{config.name}/{port.operand}", made_of

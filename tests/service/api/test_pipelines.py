@@ -139,6 +139,12 @@ async def test_crops_that_are_upside_down_are_turned_before_they_are_read(client
     assert {name.partition("/")[0] for name in names} == {"find", "turn", "read"}
 
 
+async def test_the_graph_links_a_step_to_all_that_it_takes(client: AsyncClient) -> None:
+    graph = (await client.get("/graph?model=reader")).json()
+    (entry,) = (one for one in graph["nodes"] if one["name"] == "read/pnnx_input_0")
+    assert {one.partition("/")[0] for one in entry["inputs"]} == {"find", "turn"}
+
+
 async def test_crops_whose_direction_is_not_classified_are_read_as_they_are(client: AsyncClient) -> None:
     levels = np.zeros((60, 60), np.uint8)
     levels[5:15, 5:55], levels[15:25, 5:55] = 100, 255
