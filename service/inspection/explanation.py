@@ -146,8 +146,8 @@ class _Image:
 
     def bind(self, masks: list[Array]) -> dict[str, Array]:
         """Return inputs that show what masks show, 1, and hide the rest, 0, by the median of each channel."""
-        shown = np.stack(masks)[:, None]
-        changed = self.array * shown + self._filling * (1 - shown)
+        kept = np.stack(masks)[:, None]
+        changed = self.array * kept + self._filling * (1 - kept)
         return {self._name: changed.astype(self.array.dtype, copy=False)}
 
 
@@ -158,7 +158,7 @@ def _occlude(scorer: _Scorer, image: _Image, question: Question) -> tuple[None, 
     """
     grid = max(1, min(question.grid, *((side.stop - side.start) // 2 for side in image.part)))
     parts, halves = np.arange(grid), np.arange(2 * grid)[:, None]
-    first, end = np.maximum(2 * parts - 1, 0), np.minimum(2 * parts + 3, 2 * grid)
+    first, end = np.maximum(2 * parts - 1, 0), np.minimum(2 * parts + 3, 2 * grid)  # in half parts
     edges = [np.linspace(side.start, side.stop, 2 * grid + 1).round().astype(int) for side in image.part]
 
     def masks() -> Iterator[Array]:
@@ -168,7 +168,7 @@ def _occlude(scorer: _Scorer, image: _Image, question: Question) -> tuple[None, 
             yield mask
 
     falls = scorer.target.probability - np.reshape(scorer.scores(masks(), image.bind), (grid, grid))
-    covers = (first <= halves) & (halves < end)
+    covers = (first <= halves) & (halves < end)  # (half parts, windows)
     mean = covers / covers.sum(1, keepdims=True)
     return None, mean @ falls @ mean.T
 
