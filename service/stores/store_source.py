@@ -13,7 +13,7 @@ from service.config.store_url import StoreUrl
 from service.repository.files import ModelFilesError
 from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.load_progress import Step, go_on
-from service.repository.model_source import Refusal, SourceError
+from service.repository.model_source import ModelSource, Refusal, SourceError
 from service.stores.checksums import check_checksums
 from service.stores.model_paths import check_paths, models_of
 from service.stores.state_cache import StateCache
@@ -40,8 +40,8 @@ class RemoteStore(Protocol):
         """
 
 
-class StoreSource:
-    """A `ModelSource`: the models of one place in a store. Each state of a model has a folder that never changes.
+class StoreSource(ModelSource):
+    """The models of one place in a store. Each state of a model has a folder that never changes.
 
     Args:
         store: lists and reads files.
@@ -54,26 +54,15 @@ class StoreSource:
     def __init__(
         self, store: RemoteStore, url: StoreUrl, cache: StateCache, single: str | None, settle_seconds: float
     ) -> None:
+        super().__init__()
         self._store = store
         self._url = url
         self._cache = cache
         self._single = single
         self._settle_seconds = settle_seconds
-        self._taken: dict[str, Fingerprint] = {}
         self._folders: dict[str, Path] = {}
-        self._refused: dict[str, Refusal] = {}
         self._prefixes: dict[str, str] = {}
         self._lock = Lock()  # loads that clients ask for come on several threads
-
-    @property
-    def taken(self) -> Mapping[str, Fingerprint]:
-        """The files of each model that was taken, as they were listed then."""
-        return self._taken
-
-    @property
-    def refused(self) -> Mapping[str, Refusal]:
-        """The models that `prepare` could not take."""
-        return self._refused
 
     def prepare(self, step: Step = go_on) -> None:
         """Take all models that two listings agree on.
@@ -86,11 +75,11 @@ class StoreSource:
         self.tidy(())  # what an earlier attempt took and nobody could load
         for name, files in self._settled().items():
             try:
-                if self._taken.get(name) != files:
+                if self.taken.get(name) != files:
                     self.take(name, files, step)
             except ModelFilesError as error:
                 self.drop(name)
-                self._refused[name] = Refusal(files, str(error))
+                self.refused[name] = Refusal(files, str(error))
 
     def folders(self) -> dict[str, Path]:
         """Return the folders of the models that were taken by name, in order of name."""
@@ -134,13 +123,10 @@ class StoreSource:
                     folder = self._cache.complete(part, state)
                 with self._lock:
                     self._cache.use(folder)
-                    self._taken[name], self._folders[name] = files, folder / name
-                    self._refused.pop(name, None)
+                    self.taken[name], self._folders[name] = files, folder / name
+                    self.refused.pop(name, None)
         except OSError as error:
             raise SourceError(f"model {name!r} cannot be cached: {error.strerror or error}") from error
-
-    def check(self, name: str) -> None:
-        """Do nothing: what was fetched does not change."""
 
     def find(self, name: str, step: Step = go_on) -> None:
         """Take a model as it is in the store now, if it is there.
@@ -151,15 +137,14 @@ class StoreSource:
         files = self.list().get(name)
         if files is None:
             self.drop(name)
-        elif files != self._taken.get(name):
+        elif files != self.taken.get(name):
             self.take(name, files, step)
 
     def drop(self, name: str) -> None:
         """Note that a model is gone."""
         with self._lock:
-            self._taken.pop(name, None)
+            super().drop(name)
             self._folders.pop(name, None)
-            self._refused.pop(name, None)
 
     def tidy(self, used: Collection[Path]) -> None:
         """Let the cache evict states that are over."""
@@ -169,6 +154,7 @@ class StoreSource:
 
     def close(self) -> None:
         """Let the cache evict everything."""
+        super().close()
         self._cache.keep(())
 
     def _settled(self) -> Mapping[str, Fingerprint]:
@@ -180,7 +166,7 @@ class StoreSource:
             if listed == before:
                 break
         settled = {name: files for name, files in listed.items() if before.get(name) == files}
-        for name in self._taken.keys() - settled.keys():
+        for name in self.taken.keys() - settled.keys():
             self.drop(name)
         if not settled:
             raise SourceError(f"the models of {self._url} are still changing")
@@ -188,7 +174,7 @@ class StoreSource:
 
     def _fetch(self, name: str, files: Fingerprint, folder: Path, step: Step) -> None:
         """Write the files of a model to a folder; links those of the state that was taken last."""
-        known, prefix = self._taken.get(name, frozenset()), self._prefixes.get(name, "")
+        known, prefix = self.taken.get(name, frozenset()), self._prefixes.get(name, "")
         for file in sorted(files):
             place = folder / file.path
             place.parent.mkdir(parents=True, exist_ok=True)
