@@ -108,4 +108,6 @@ class ModelSource(ABC):
 
     def close(self) -> None:
         """Forget all models and the files that were brought; no model is loaded any more."""
-        self.taken.clear()
+        for name in tuple(self.taken):
+            self.drop(name)
+        self.tidy(())

@@ -6,7 +6,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 from typing import Protocol
 
 from service.config.store_url import StoreUrl
@@ -14,7 +13,6 @@ from service.repository.files import ModelFilesError
 from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.load_progress import Step, go_on
 from service.repository.model_source import ModelSource, Refusal, SourceError
-from service.stores.checksums import check_checksums
 from service.stores.model_paths import check_paths, models_of
 from service.stores.state_cache import StateCache
 
@@ -60,9 +58,7 @@ class StoreSource(ModelSource):
         self._cache = cache
         self._single = single
         self._settle_seconds = settle_seconds
-        self._folders: dict[str, Path] = {}
         self._prefixes: dict[str, str] = {}
-        self._lock = Lock()  # loads that clients ask for come on several threads
 
     def prepare(self, step: Step = go_on) -> None:
         """Take all models that two listings agree on.
@@ -83,7 +79,7 @@ class StoreSource(ModelSource):
 
     def folders(self) -> dict[str, Path]:
         """Return the folders of the models that were taken by name, in order of name."""
-        return dict(sorted(self._folders.items()))
+        return dict(sorted(self._cache.folders.items()))
 
     def list(self) -> Mapping[str, Fingerprint]:
         """Return the files of each model by its name.
@@ -108,25 +104,14 @@ class StoreSource(ModelSource):
             LoadStoppedError: `step` raised it.
         """
         check_paths(name, files)
-        size = sum(file.size for file in files)
-        if size > self._cache.max_bytes:
-            raise ModelFilesError(f"{size} bytes are more than store_cache_bytes, {self._cache.max_bytes}")
         origin = repr((str(self._url), self._prefixes.get(name, ""), name, sorted(files)))
         state = hashlib.sha256(origin.encode()).hexdigest()
         try:
-            with self._cache.alone(step):
-                folder = self._cache.find(state, name, files)
-                if folder is None:
-                    part = self._cache.begin(size)
-                    self._fetch(name, files, part / name, step)
-                    check_checksums(part / name, [file.path for file in files])
-                    folder = self._cache.complete(part, state)
-                with self._lock:
-                    self._cache.use(folder)
-                    self.taken[name], self._folders[name] = files, folder / name
-                    self.refused.pop(name, None)
+            self._cache.take(name, state, files, lambda folder: self._fetch(name, files, folder, step), step)
         except OSError as error:
             raise SourceError(f"model {name!r} cannot be cached: {error.strerror or error}") from error
+        self.taken[name] = files
+        self.refused.pop(name, None)
 
     def find(self, name: str, step: Step = go_on) -> None:
         """Take a model as it is in the store now, if it is there.
@@ -142,20 +127,12 @@ class StoreSource(ModelSource):
 
     def drop(self, name: str) -> None:
         """Note that a model is gone."""
-        with self._lock:
-            super().drop(name)
-            self._folders.pop(name, None)
+        super().drop(name)
+        self._cache.drop(name)
 
     def tidy(self, used: Collection[Path]) -> None:
         """Let the cache evict states that are over."""
-        with self._lock:
-            parents = {parent for path in used for parent in path.parents}
-            self._cache.keep(parents | {folder.parent for folder in self._folders.values()})
-
-    def close(self) -> None:
-        """Let the cache evict everything."""
-        super().close()
-        self._cache.keep(())
+        self._cache.keep(used)
 
     def _settled(self) -> Mapping[str, Fingerprint]:
         """Return the models that are the same in two listings; forget others. What changes on is left to polls."""
@@ -180,7 +157,7 @@ class StoreSource(ModelSource):
             place.parent.mkdir(parents=True, exist_ok=True)
             if file in known:
                 with suppress(OSError):  # what others deleted is fetched again
-                    os.link(self._folders[name] / file.path, place)
+                    os.link(self._cache.folders[name] / file.path, place)
             if not place.exists() or place.stat().st_size != file.size:
                 place.unlink(missing_ok=True)
                 self._download(file._replace(path=prefix + file.path), place, step)
