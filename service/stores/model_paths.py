@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import islice
 
+from service.config.store_url import StoreUrl
 from service.repository.files import ModelFilesError, check_name
 from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.model_source import SourceError
@@ -17,7 +18,9 @@ _PARAM = re.compile(r"(?:[0-9]+/)?[^/]+(?<!\.ncnn)\.param")
 """The path of a `.param` file of a model, or of one of its versions."""
 
 
-def models_of(files: Iterable[FileMark], name: str, single: str | None) -> dict[str, tuple[str, Fingerprint]]:
+def models_of(
+    files: Iterable[FileMark], url: StoreUrl, single: str | None
+) -> dict[str, tuple[str, Fingerprint]]:
     """Return each model by its name, in order of name: the prefix of its files, and these, with paths behind it.
 
     As in a folder of this machine: where a `.param` file lies at the top, or versions of one model and no other
@@ -25,14 +28,14 @@ def models_of(files: Iterable[FileMark], name: str, single: str | None) -> dict[
 
     Args:
         files: all files of a place.
-        name: what the place is called.
-        single: what a single model is to be called; None for `name`.
+        url: the place.
+        single: what a single model is to be called; None for its own name.
 
     Raises:
         SourceError: there is no model, there are too many files, several models where one is to have a name, or a
             `.param` file beside the folders of models.
     """
-    listed = _files_of_models(files)
+    listed = _files_of_models(files, url)
     folders: dict[str, list[FileMark]] = defaultdict(list)
     for file in listed:
         folder, _, path = file.path.partition("/")
@@ -41,13 +44,14 @@ def models_of(files: Iterable[FileMark], name: str, single: str | None) -> dict[
     params = sorted(file.path for file in listed if _PARAM.fullmatch(file.path) and "/" not in file.path)
     others = sorted(folder for folder, held in folders.items() if not folder.isdecimal() and _is_model(held))
     if params and others:  # else the models would be gone because somebody put one file in the wrong place
-        raise SourceError(f"{params[0]!r} is beside the models {', '.join(others)}; expected it in a folder")
+        problem = f"{params[0]!r} is beside the models {', '.join(others)}; expected it in a folder"
+        raise SourceError(f"{url}: {problem}")
     if params or (not others and _is_model(listed)):
-        return {single or name: ("", frozenset(listed))}
+        return {single or url.name: ("", frozenset(listed))}
     if not folders:
-        raise SourceError("no models: expected folders that each hold a .param and a .bin file")
+        raise SourceError(f"{url}: no models: expected folders that each hold a .param and a .bin file")
     if single is not None and len(folders) > 1:
-        raise SourceError(f"model_name is for a single model; there are {len(folders)}")
+        raise SourceError(f"{url}: model_name is for a single model; there are {len(folders)}")
     return {single or folder: (f"{folder}/", frozenset(held)) for folder, held in sorted(folders.items())}
 
 
@@ -73,7 +77,7 @@ def _is_file_name(part: str) -> bool:
     )
 
 
-def _files_of_models(files: Iterable[FileMark]) -> list[FileMark]:
+def _files_of_models(files: Iterable[FileMark], url: StoreUrl) -> list[FileMark]:
     """Return files that are not hidden, without those that stand for folders, as consoles of stores make them.
 
     Raises:
@@ -82,7 +86,8 @@ def _files_of_models(files: Iterable[FileMark]) -> list[FileMark]:
     visible = (file for file in files if not any(map(_is_hidden, file.path.split("/"))))
     listed = list(islice(visible, MAX_FILES + 1))
     if len(listed) > MAX_FILES:
-        raise SourceError(f"more than {MAX_FILES} files are listed; expected a place that holds models only")
+        problem = f"more than {MAX_FILES} files are listed; expected a place that holds models only"
+        raise SourceError(f"{url}: {problem}")
     folders = {
         file.path[:place] for file in listed for place, letter in enumerate(file.path) if letter == "/"
     }

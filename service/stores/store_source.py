@@ -87,11 +87,7 @@ class StoreSource(ModelSource):
         Raises:
             SourceError: the store cannot be reached, or there is no model.
         """
-        try:
-            found = models_of(self._store.list(), self._url.name, self._single)
-        except SourceError as error:
-            where = "" if str(self._url) in str(error) else f"{self._url}: "
-            raise SourceError(f"{where}{error}") from error
+        found = models_of(self._store.list(), self._url, self._single)
         self._prefixes = {name: prefix for name, (prefix, _) in found.items()}
         return {name: files for name, (_, files) in found.items()}
 
@@ -168,12 +164,11 @@ class StoreSource(ModelSource):
             # what has no bytes may be the marker of a folder, which cannot be read
             for chunk in self._store.read(file) if file.size else ():
                 size += len(chunk)
-                part = min(100, 100 * size // file.size)
-                step(
-                    f"fetching {file.path}, {part} % of {file.size:,} bytes"
-                )  # ends it where the server shuts down
                 if size > file.size:
                     break
+                step(
+                    f"fetching {file.path}, {100 * size // file.size} % of {file.size:,} bytes"
+                )  # may end it
                 target.write(chunk)
         if size != file.size:
             raise SourceError(f"{file.path} has {size} bytes or more where {file.size} are listed")
