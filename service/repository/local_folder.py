@@ -17,7 +17,7 @@ _NOT_FILES = frozenset({"__pycache__"})
 
 
 class LocalFolder(ModelSource):
-    """The folder that `--models` names.
+    """The folder that `--models` names. Methods raise what those of `ModelSource` do.
 
     Args:
         root: the folder of the models, or of a single one.
@@ -33,22 +33,13 @@ class LocalFolder(ModelSource):
         self._places: Mapping[str, Path] = {}
 
     def prepare(self, step: Step = go_on) -> None:
-        """Note which files there are before they are read, where changes are to be noticed.
-
-        Raises:
-            SourceError: there is no model.
-        """
+        """Note which files there are before they are read, where changes are to be noticed."""
         if self._is_polled:
             step("reading the folder of models")
             self.taken = dict(self.list())
 
     def folders(self) -> dict[str, Path]:
-        """Return the folders of the models by name, in order of name.
-
-        Raises:
-            ModelFilesError, OSError: the folder does not exist or holds no model, or more than one that is to have
-                the name.
-        """
+        """Return the folders of the models by name, in order of name; of a single one by the name that is set."""
         found = model_folders(self._root)
         if self._name is None:
             return found
@@ -58,11 +49,7 @@ class LocalFolder(ModelSource):
         return {self._name: folder}
 
     def list(self) -> Mapping[str, Fingerprint]:
-        """Return the files of each model by its name.
-
-        Raises:
-            SourceError: there is no model, or the folder cannot be read.
-        """
+        """Return the files of each model by its name."""
         try:
             self._places = self.folders()
             return {name: frozenset(_marks(folder)) for name, folder in self._places.items()}
@@ -75,11 +62,7 @@ class LocalFolder(ModelSource):
         self.taken[name] = files
 
     def check(self, name: str) -> None:
-        """Check that the files of a model are those that it was taken with, where changes are to be noticed.
-
-        Raises:
-            SourceError: they are not.
-        """
+        """Check that the files of a model are those that it was taken with, where changes are to be noticed."""
         if not self._is_polled:
             return
         try:

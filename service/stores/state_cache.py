@@ -19,7 +19,7 @@ from threading import Lock
 
 from service.config.setting_file import SettingsError
 from service.repository.files import ModelFilesError
-from service.repository.fingerprint import FileMark
+from service.repository.fingerprint import Fingerprint
 from service.repository.load_progress import Step, go_on
 from service.stores.checksums import check_checksums
 
@@ -78,12 +78,7 @@ class StateCache:
             raise SettingsError(f"KUIPER_CACHE: {problem}; expected a folder of your own")
 
     def take(
-        self,
-        model: str,
-        state: str,
-        files: Collection[FileMark],
-        fetch: Callable[[Path], None],
-        step: Step = go_on,
+        self, model: str, state: str, files: Fingerprint, fetch: Callable[[Path], None], step: Step = go_on
     ) -> None:
         """Make a state the one of a model, and keep all processes from evicting it.
 
@@ -149,17 +144,16 @@ class StateCache:
 
     def _evict(self, needed: int) -> None:
         """Delete unused states, the least recently used first, while they and `needed` bytes are too many."""
-        folders = [folder for folder in self._folder.iterdir() if folder.is_dir() and not _is_used(folder)]
-        sizes = {folder: _size(folder) for folder in folders}
-        kept = needed + sum(sizes.values())
-        for folder in sorted(folders, key=lambda folder: folder.stat().st_mtime_ns):
-            if kept <= self._max_bytes:
+        unused = [path for path in self._folder.iterdir() if path.is_dir() and not _is_used(path)]
+        sizes = {folder: _size(folder) for folder in unused}
+        for folder in sorted(unused, key=lambda folder: folder.stat().st_mtime_ns):
+            if needed + sum(sizes.values()) <= self._max_bytes:
                 break
             shutil.rmtree(folder, ignore_errors=True)
-            kept -= sizes[folder]
+            del sizes[folder]
 
 
-def _is_sound(folder: Path, files: Collection[FileMark]) -> bool:
+def _is_sound(folder: Path, files: Fingerprint) -> bool:
     try:
         if any((folder / file.path).lstat().st_size != file.size for file in files):
             return False

@@ -41,6 +41,8 @@ class RemoteStore(Protocol):
 class StoreSource(ModelSource):
     """The models of one place in a store. Each state of a model has a folder that never changes.
 
+    Methods raise what those of `ModelSource` do.
+
     Args:
         store: lists and reads files.
         url: the place.
@@ -61,12 +63,7 @@ class StoreSource(ModelSource):
         self._prefixes: dict[str, str] = {}
 
     def prepare(self, step: Step = go_on) -> None:
-        """Take all models that two listings agree on.
-
-        Raises:
-            SourceError: the store cannot be reached, there is no model, or all of them are still changing.
-            LoadStoppedError: `step` raised it.
-        """
+        """Take all models that two listings agree on; while all of them are still changing, there is none."""
         step(f"listing {self._url.name}")
         self.tidy(())  # what an earlier attempt took and nobody could load
         for name, files in self._settled().items():
@@ -82,11 +79,7 @@ class StoreSource(ModelSource):
         return dict(sorted(self._cache.folders.items()))
 
     def list(self) -> Mapping[str, Fingerprint]:
-        """Return the files of each model by its name.
-
-        Raises:
-            SourceError: the store cannot be reached, or there is no model.
-        """
+        """Return the files of each model by its name."""
         found = models_of(self._store.list(), self._url, self._single)
         self._prefixes = {name: prefix for name, (prefix, _) in found.items()}
         return {name: files for name, (_, files) in found.items()}
@@ -94,10 +87,7 @@ class StoreSource(ModelSource):
     def take(self, name: str, files: Fingerprint, step: Step = go_on) -> None:
         """Fetch a model, as far as its files are not here yet.
 
-        Raises:
-            SourceError: the files cannot be had now.
-            ModelFilesError: they can be no model's, are too large, or are not what `checksums` lists.
-            LoadStoppedError: `step` raised it.
+        It is refused if its files can be no model's, are too large, or are not what `checksums` lists.
         """
         check_paths(name, files)
         origin = repr((str(self._url), self._prefixes.get(name, ""), name, sorted(files)))
@@ -110,11 +100,7 @@ class StoreSource(ModelSource):
         self.refused.pop(name, None)
 
     def find(self, name: str, step: Step = go_on) -> None:
-        """Take a model as it is in the store now, if it is there.
-
-        Raises:
-            SourceError, ModelFilesError, LoadStoppedError: as for `take`.
-        """
+        """Take a model as it is in the store now, if it is there."""
         files = self.list().get(name)
         if files is None:
             self.drop(name)

@@ -10,7 +10,7 @@ from service.repository.fingerprint import FileMark
 from service.repository.load_progress import Step, go_on
 from service.stores.state_cache import StateCache, cache_folder
 
-FILES = [FileMark("file", 30, "")]
+FILES = frozenset({FileMark("file", 30, "")})
 
 
 def put(cache: StateCache, state: str, size: int = 30, step: Step = go_on) -> Path:
@@ -20,7 +20,7 @@ def put(cache: StateCache, state: str, size: int = 30, step: Step = go_on) -> Pa
         folder.mkdir()
         (folder / "file").write_bytes(state.encode() * size)
 
-    cache.take(state, state, [FileMark("file", size, "")], fetch, step)
+    cache.take(state, state, frozenset({FileMark("file", size, "")}), fetch, step)
     return cache.folders[state].parent
 
 
