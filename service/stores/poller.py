@@ -8,8 +8,7 @@ from threading import Event, Thread
 
 from service.errors import ServiceError
 from service.log_context import FIELDS
-from service.repository.files import ModelFilesError
-from service.repository.fingerprint import Fingerprint, unchanged_versions
+from service.repository.fingerprint import Fingerprint
 from service.repository.load_progress import LoadStoppedError, Step, go_on
 from service.repository.model_source import ModelSource, SourceError
 from service.repository.repository import ModelRepository
@@ -25,7 +24,7 @@ class Poller:
 
     Args:
         source: what is listed. From now on, only this object may change what is taken of it.
-        repository: the models that were loaded of it.
+        repository: the models of this source.
         seconds: between two listings.
         step: called before each part of a load; can stop it.
 
@@ -107,7 +106,6 @@ class Poller:
             _logger.exception("model cannot be polled", extra={FIELDS: {"model": name}})
 
     def _remove(self, name: str) -> None:
-        self._source.drop(name)
         for known in (self._loaded, self._tried, self._absent):
             known.pop(name, None)
         self._repository.remove(name)
@@ -115,30 +113,19 @@ class Poller:
 
     def _take(self, name: str, files: Fingerprint) -> None:
         try:
-            self._source.take(name, files, self._step)
-            unchanged: list[str] = []
-            if name in self._loaded:
-                served = self._repository.versions(name)
-                unchanged = unchanged_versions(served, self._loaded[name], files)
-            self._repository.refresh(name, unchanged, self._step)
+            self._repository.refresh(name, files, self._loaded.get(name, frozenset()), self._step)
         except SourceError as error:  # it is tried again at the next poll
             self._note_absence(name, str(error))
-        except (ModelFilesError, ServiceError) as error:
-            if isinstance(error, ServiceError) and error.code == "model_not_found":
-                self._note_absence(name, str(error))  # its folder was away for a moment
-            else:
-                self._refuse(name, files, error)
+        except ServiceError as error:
+            if error.code == "model_not_found":  # its folder was away for a moment
+                self._note_absence(name, str(error))
+            else:  # what was served before goes on, until the files change again
+                self._tried[name] = files
+                self.changes["refused"] += 1
         else:
             self._loaded[name] = self._tried[name] = files
             self.changes["loaded"] += 1
             self._absent.pop(name, None)
-
-    def _refuse(self, name: str, files: Fingerprint, error: ModelFilesError | ServiceError) -> None:
-        """Go on with what was served before, until the files change again."""
-        self._tried[name] = files
-        self.changes["refused"] += 1
-        if isinstance(error, ModelFilesError):  # what cannot be loaded, the repository has noted
-            self._repository.refuse(name, str(error))
 
     def _note_absence(self, name: str, reason: str) -> None:
         if self._absent.get(name) != reason:
