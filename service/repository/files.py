@@ -24,5 +24,5 @@ def check_name(name: str) -> None:
     Raises:
         ModelFilesError: the name is invalid.
     """
-    if not MODEL_NAME.fullmatch(name):
+    if name in (".", "..") or not MODEL_NAME.fullmatch(name):
         raise ModelFilesError(f"'{name}' is not a model name; expected letters, digits, '.', '_' and '-'")

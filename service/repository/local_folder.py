@@ -1,13 +1,13 @@
 """The folder of models on this machine: nothing has to be brought, and its files are where they are."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from service.repository.files import ModelFilesError, model_folders
 from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.load_progress import Step, go_on
-from service.repository.model_source import Refusal, SourceError
+from service.repository.model_source import ModelSource, SourceError
 
 MAX_FILES = 100_000
 """Files of a model that are looked at; a folder of more is no model, and each poll would take seconds."""
@@ -16,8 +16,8 @@ _MAX_DEPTH = 8
 _NOT_FILES = frozenset({"__pycache__"})
 
 
-class LocalFolder:
-    """The folder that `--models` names.
+class LocalFolder(ModelSource):
+    """The folder that `--models` names. Methods raise what those of `ModelSource` do.
 
     Args:
         root: the folder of the models, or of a single one.
@@ -26,39 +26,20 @@ class LocalFolder:
     """
 
     def __init__(self, root: Path, name: str | None = None, is_polled: bool = False) -> None:
+        super().__init__()
         self._root = root
         self._name = name
         self._is_polled = is_polled
-        self._taken: dict[str, Fingerprint] = {}
         self._places: Mapping[str, Path] = {}
 
-    @property
-    def taken(self) -> Mapping[str, Fingerprint]:
-        """The files of each model that was taken, as they were listed then."""
-        return self._taken
-
-    @property
-    def refused(self) -> Mapping[str, Refusal]:
-        """Nothing: what is wrong with files here is found when they are loaded."""
-        return {}
-
     def prepare(self, step: Step = go_on) -> None:
-        """Note which files there are before they are read, where changes are to be noticed.
-
-        Raises:
-            SourceError: there is no model.
-        """
+        """Note which files there are before they are read, where changes are to be noticed."""
         if self._is_polled:
             step("reading the folder of models")
-            self._taken = dict(self.list())
+            self.taken = dict(self.list())
 
     def folders(self) -> dict[str, Path]:
-        """Return the folders of the models by name, in order of name.
-
-        Raises:
-            ModelFilesError, OSError: the folder does not exist or holds no model, or more than one that is to have
-                the name.
-        """
+        """Return the folders of the models by name, in order of name; of a single one by the name that is set."""
         found = model_folders(self._root)
         if self._name is None:
             return found
@@ -68,11 +49,7 @@ class LocalFolder:
         return {self._name: folder}
 
     def list(self) -> Mapping[str, Fingerprint]:
-        """Return the files of each model by its name.
-
-        Raises:
-            SourceError: there is no model, or the folder cannot be read.
-        """
+        """Return the files of each model by its name."""
         try:
             self._places = self.folders()
             return {name: frozenset(_marks(folder)) for name, folder in self._places.items()}
@@ -82,35 +59,18 @@ class LocalFolder:
     def take(self, name: str, files: Fingerprint, step: Step = go_on) -> None:
         """Note that a model is loaded from these files."""
         del step
-        self._taken[name] = files
+        self.taken[name] = files
 
     def check(self, name: str) -> None:
-        """Check that the files of a model are those that it was taken with, where changes are to be noticed.
-
-        Raises:
-            SourceError: they are not.
-        """
+        """Check that the files of a model are those that it was taken with, where changes are to be noticed."""
         if not self._is_polled:
             return
         try:
-            if frozenset(_marks(self._places[name])) == self._taken.get(name):
+            if frozenset(_marks(self._places[name])) == self.taken.get(name):
                 return
         except (OSError, KeyError):  # they are gone
             pass
         raise SourceError("its files changed while they were loaded")
-
-    def drop(self, name: str) -> None:
-        """Note that a model is gone."""
-        self._taken.pop(name, None)
-
-    def find(self, name: str, step: Step = go_on) -> None:
-        """Do nothing: the files are where they are."""
-
-    def tidy(self, used: Collection[Path]) -> None:
-        """Do nothing: the files belong to somebody else."""
-
-    def close(self) -> None:
-        """Do nothing, for the same reason."""
 
 
 def _marks(folder: Path) -> Iterator[FileMark]:

@@ -1,8 +1,9 @@
 """Where models come from: a folder of this machine, or whatever brings them into one."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from service.repository.fingerprint import Fingerprint
 from service.repository.load_progress import Step, go_on
@@ -24,13 +25,22 @@ class Refusal(NamedTuple):
     reason: str
 
 
-class ModelSource(Protocol):
+class ModelSource(ABC):
     """Knows which models there are, and where on this machine their files are.
 
     A model is *taken* once it is to be served as a listing showed it. Any thread may call any method; but either
     `take` and `drop` are called, by one thread, or `find`, by any.
+
+    Attributes:
+        taken: the files of each model that was taken, as they were listed then.
+        refused: the models that `prepare` found and could not take, as they will stay until they change.
     """
 
+    def __init__(self) -> None:
+        self.taken: dict[str, Fingerprint] = {}
+        self.refused: dict[str, Refusal] = {}
+
+    @abstractmethod
     def prepare(self, step: Step = go_on) -> None:
         """Take all models that there are; called once, before the first load.
 
@@ -40,6 +50,7 @@ class ModelSource(Protocol):
             LoadStoppedError: `step` raised it.
         """
 
+    @abstractmethod
     def folders(self) -> dict[str, Path]:
         """Return the folders of the models that may be loaded by name, in order of name.
 
@@ -47,6 +58,7 @@ class ModelSource(Protocol):
             ModelFilesError, OSError: the folder does not exist or holds no model.
         """
 
+    @abstractmethod
     def list(self) -> Mapping[str, Fingerprint]:
         """Return what there is now: the files of each model by its name.
 
@@ -54,14 +66,7 @@ class ModelSource(Protocol):
             SourceError: that cannot be found out, or there is no model.
         """
 
-    @property
-    def taken(self) -> Mapping[str, Fingerprint]:
-        """The files of each model that was taken, as they were listed then."""
-
-    @property
-    def refused(self) -> Mapping[str, Refusal]:
-        """The models that `prepare` found and could not take, as they will stay until they change."""
-
+    @abstractmethod
     def take(self, name: str, files: Fingerprint, step: Step = go_on) -> None:
         """Take a model, new or changed: from now on `folders` leads to these files of it.
 
@@ -82,9 +87,12 @@ class ModelSource(Protocol):
         Raises:
             SourceError: they are not: what was loaded may be of both.
         """
+        del name
 
     def drop(self, name: str) -> None:
         """Note that a model is gone."""
+        self.taken.pop(name, None)
+        self.refused.pop(name, None)
 
     def find(self, name: str, step: Step = go_on) -> None:
         """Take a model as it is now, or note that it is gone, before a load that a client asked for.
@@ -92,9 +100,14 @@ class ModelSource(Protocol):
         Raises:
             SourceError, ModelFilesError, LoadStoppedError: as for `take`.
         """
+        del name, step
 
     def tidy(self, used: Collection[Path]) -> None:
         """Forget files that are neither of models as they were taken last, nor among those that are in use."""
+        del used
 
     def close(self) -> None:
-        """Forget all files that were brought; no model is loaded any more."""
+        """Forget all models and the files that were brought; no model is loaded any more."""
+        for name in tuple(self.taken):
+            self.drop(name)
+        self.tidy(())

@@ -15,6 +15,7 @@ from service.config.store_url import without_urls
 from service.errors import ServiceError
 from service.log_context import FIELDS
 from service.repository.files import ModelFilesError
+from service.repository.fingerprint import Fingerprint, unchanged_versions
 from service.repository.load_progress import LoadProgress, LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_control import check_control, find_in_source
@@ -159,32 +160,34 @@ class ModelRepository:
             find_in_source(self._loader.source, name, step)
             self._load(name, config, step, ())
 
-    def refresh(self, name: str, unchanged: Collection[str] = (), step: Step = go_on) -> None:
+    def refresh(self, name: str, files: Fingerprint, loaded: Fingerprint, step: Step = go_on) -> None:
         """Load a model whose files have changed, as `load` does, whoever may ask for loads.
 
         Args:
             name: the model.
-            unchanged: versions whose files are those that they were loaded from; they are not loaded again.
+            files: its files, as its source lists them.
+            loaded: the files that it was loaded from; versions that are made of the same ones are not loaded again.
             step: called before each part that may take seconds.
 
         Raises:
             ServiceError: 404 `model_not_found`, 422 `load_failed` with the reason.
-            SourceError: the files changed meanwhile, and what was loaded may be of both states; what was served stays.
+            SourceError: the files cannot be had now, or changed meanwhile, and what was loaded may be of both states;
+                what was served stays.
             LoadStoppedError: `step` raised it.
         """
         with self._lock_of(name):
-            self._load(name, None, step, unchanged)
-
-    def refuse(self, name: str, reason: str) -> None:
-        """Note why the files that a model has now are not loaded; what was served before goes on."""
-        with self._lock_of(name):
             old = self._entries.get(name, ModelEntry(name))
-            self._swap(replace(old, unavailable={WHOLE_MODEL: reason}))
-        _logger.warning("model not loaded", extra={FIELDS: {"model": name, "reason": reason}})
+            try:
+                self._loader.source.take(name, files, step)
+            except ModelFilesError as error:
+                self._replace(old, ModelEntry(name, unavailable={WHOLE_MODEL: str(error)}))  # it refuses that
+            else:
+                self._load(name, None, step, unchanged_versions(old.versions, loaded, files))
 
     def remove(self, name: str) -> None:
         """Stop serving a model whose files are gone, and forget it."""
         with self._lock_of(name):
+            self._loader.source.drop(name)
             old = self._entries.get(name, ModelEntry(name))
             self._swap(None, name)
             _logger.info("model removed", extra={FIELDS: {"model": name, "versions": list(old.versions)}})

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 
 from service.repository.files import ModelFilesError
@@ -22,26 +22,23 @@ def check_checksums(folder: Path, paths: Collection[str]) -> None:
     Raises:
         ModelFilesError: a list is malformed; or a file is missing, not listed, or has another digest.
     """
-    for path in paths:
-        start, _, name = path.rpartition("/")
-        if name == CHECKSUMS and "/" not in start:
-            prefix = path.removesuffix(CHECKSUMS)
-            _check(folder, paths, _read(folder / path, path, prefix), path, prefix)
-
-
-def _check(
-    folder: Path, paths: Collection[str], expected: Mapping[str, str], where: str, prefix: str
-) -> None:
-    for path, digest in expected.items():
-        if path not in paths:
-            raise ModelFilesError(f"{path} is listed in {where}, and is not there")
-        with (folder / path).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != digest:
-            raise ModelFilesError(f"{path} is not what {where} lists: SHA-256 {found}, expected {digest}")
-    for path in paths:
-        if path.startswith(prefix) and path not in expected and path.rpartition("/")[2] != CHECKSUMS:
-            raise ModelFilesError(f"{path} is not listed in {where}; expected every file of the folder")
+    held = frozenset(paths)
+    for where in sorted(held):
+        start, _, name = where.rpartition("/")
+        if name != CHECKSUMS or "/" in start:
+            continue
+        prefix = where.removesuffix(CHECKSUMS)
+        expected = _read(folder / where, where, prefix)
+        for path, digest in expected.items():
+            if path not in held:
+                raise ModelFilesError(f"{path} is listed in {where}, and is not there")
+            with (folder / path).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != digest:
+                raise ModelFilesError(f"{path} is not what {where} lists: SHA-256 {found}, expected {digest}")
+        for path in sorted(held - expected.keys()):
+            if path.startswith(prefix) and path.rpartition("/")[2] != CHECKSUMS:
+                raise ModelFilesError(f"{path} is not listed in {where}; expected every file of the folder")
 
 
 def _read(file: Path, where: str, prefix: str) -> dict[str, str]:

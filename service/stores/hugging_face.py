@@ -7,6 +7,7 @@ from huggingface_hub.hf_api import RepoFile
 
 from service.config.store_url import StoreUrl
 from service.repository.fingerprint import FileMark
+from service.repository.model_source import SourceError
 from service.stores.store_errors import worded
 
 _CHUNK_BYTES = 4 << 20
@@ -47,5 +48,7 @@ class HuggingFaceStore:
         with worded(self._url):
             files = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
             with files.open(place, block_size=_CHUNK_BYTES) as source:
+                if source.details["blob_id"] != file.tag:  # another thread has listed a newer commit
+                    raise SourceError(f"{file.path} has changed since it was listed")
                 while chunk := source.read(_CHUNK_BYTES):
                     yield chunk

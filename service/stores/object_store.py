@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import obstore
@@ -13,9 +12,6 @@ from service.config.store_url import StoreUrl
 from service.repository.fingerprint import FileMark
 from service.repository.model_source import SourceError
 from service.stores.store_errors import worded
-
-if TYPE_CHECKING:  # the library has them for type checkers only
-    from obstore.store import ClientConfig, RetryConfig
 
 _CHUNK_BYTES = 4 << 20
 _LISTED_AT_ONCE = 1000
@@ -36,20 +32,20 @@ class ObjectStore:
 
     def __init__(self, url: StoreUrl) -> None:
         self._url = url
-        client: ClientConfig = {
-            "connect_timeout": timedelta(seconds=5),
-            "read_timeout": _SILENCE,
-            "timeout": _REQUEST,
-            # the library reads this variable itself, but not beside other options
-            "allow_http": any(os.environ.get(name, "").lower() in ("true", "1") for name in _ALLOW_HTTP),
-        }
+        place = f"{url.scheme}://{url.host}/{quote(url.path)}"  # else a "?" or "#" would end the path
+        # the library reads these variables itself, but not beside other options
+        allow_http = any(os.environ.get(name, "").lower() in ("true", "1") for name in _ALLOW_HTTP)
         with worded(url):
-            place = f"{url.scheme}://{url.host}/{quote(url.path)}"  # else a "?" or "#" would end the path
-            if url.scheme == "file":
-                self._store = from_url(place)
-            else:
-                retries: RetryConfig = {"max_retries": 3, "retry_timeout": _SILENCE}
-                self._store = from_url(place, client_options=client, retry_config=retries)
+            self._store = from_url(
+                place,
+                client_options={
+                    "connect_timeout": timedelta(seconds=5),
+                    "read_timeout": _SILENCE,
+                    "timeout": _REQUEST,
+                    "allow_http": allow_http,
+                },
+                retry_config={"max_retries": 3, "retry_timeout": _SILENCE},
+            )
 
     def list(self) -> Iterator[FileMark]:
         """Yield all objects below the place."""
@@ -63,13 +59,11 @@ class ObjectStore:
         """Yield the bytes of an object."""
         with worded(self._url):
             found = obstore.get(self._store, file.path)
-            if _tag(found.meta["e_tag"]) not in (None, file.tag):
+            if _tag(found.meta["e_tag"]) not in ("", file.tag):
                 raise SourceError(f"{file.path} has changed since it was listed")
-            for chunk in found.stream(_CHUNK_BYTES):
-                yield bytes(chunk)
+            yield from map(bytes, found.stream(_CHUNK_BYTES))
 
 
-def _tag(entity_tag: str | None) -> str | None:
-    return (
-        None if entity_tag is None else entity_tag.strip('"')
-    )  # Azure quotes it in responses, not in listings
+def _tag(entity_tag: str | None) -> str:
+    """Return a tag without quotes, which Azure has in responses and not in listings; empty if there is none."""
+    return (entity_tag or "").strip('"')

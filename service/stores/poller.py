@@ -8,8 +8,7 @@ from threading import Event, Thread
 
 from service.errors import ServiceError
 from service.log_context import FIELDS
-from service.repository.files import ModelFilesError
-from service.repository.fingerprint import Fingerprint, unchanged_versions
+from service.repository.fingerprint import Fingerprint
 from service.repository.load_progress import LoadStoppedError, Step, go_on
 from service.repository.model_source import ModelSource, SourceError
 from service.repository.repository import ModelRepository
@@ -25,7 +24,7 @@ class Poller:
 
     Args:
         source: what is listed. From now on, only this object may change what is taken of it.
-        repository: the models that were loaded of it.
+        repository: the models of this source.
         seconds: between two listings.
         step: called before each part of a load; can stop it.
 
@@ -47,8 +46,8 @@ class Poller:
         self._seconds = seconds
         self._step = step
         self._listed: Mapping[str, Fingerprint] = dict(source.taken)
-        self._served = dict(source.taken)
-        self._refused = {name: refusal.files for name, refusal in source.refused.items()}
+        self._loaded = dict(source.taken)
+        self._tried = source.taken | {name: refusal.files for name, refusal in source.refused.items()}
         self._absent: dict[str, str] = {}
         self._is_gone = False
         self._stopped = Event()
@@ -81,7 +80,7 @@ class Poller:
             self._is_gone = False
             _logger.info("models can be listed again")
         before, self._listed = self._listed, listed
-        for name in sorted(listed.keys() | self._source.taken.keys() | self._refused.keys()):
+        for name in sorted(listed.keys() | self._source.taken.keys() | self._tried.keys()):
             if listed.get(name) == before.get(name):
                 self._settle(name, listed.get(name))
 
@@ -99,9 +98,7 @@ class Poller:
         try:
             if files is None:
                 self._remove(name)
-            elif files != self._refused.get(name) and (
-                files != self._served.get(name) or name in self._refused
-            ):
+            elif files != self._tried.get(name):
                 self._take(name, files)
         except LoadStoppedError:
             raise
@@ -109,39 +106,26 @@ class Poller:
             _logger.exception("model cannot be polled", extra={FIELDS: {"model": name}})
 
     def _remove(self, name: str) -> None:
-        self._source.drop(name)
-        for known in (self._served, self._refused, self._absent):
+        for known in (self._loaded, self._tried, self._absent):
             known.pop(name, None)
         self._repository.remove(name)
         self.changes["removed"] += 1
 
     def _take(self, name: str, files: Fingerprint) -> None:
         try:
-            self._source.take(name, files, self._step)
-            self._refused.pop(name, None)
-            unchanged: list[str] = []
-            if name in self._served:
-                served = self._repository.versions(name)
-                unchanged = unchanged_versions(served, self._served[name], files)
-            self._repository.refresh(name, unchanged, self._step)
+            self._repository.refresh(name, files, self._loaded.get(name, frozenset()), self._step)
         except SourceError as error:  # it is tried again at the next poll
             self._note_absence(name, str(error))
-        except (ModelFilesError, ServiceError) as error:
-            if isinstance(error, ServiceError) and error.code == "model_not_found":
-                self._note_absence(name, str(error))  # its folder was away for a moment
-            else:
-                self._refuse(name, files, error)
+        except ServiceError as error:
+            if error.code == "model_not_found":  # its folder was away for a moment
+                self._note_absence(name, str(error))
+            else:  # what was served before goes on, until the files change again
+                self._tried[name] = files
+                self.changes["refused"] += 1
         else:
-            self._served[name] = files
+            self._loaded[name] = self._tried[name] = files
             self.changes["loaded"] += 1
             self._absent.pop(name, None)
-
-    def _refuse(self, name: str, files: Fingerprint, error: ModelFilesError | ServiceError) -> None:
-        """Go on with what was served before, until the files change again."""
-        self._refused[name] = files
-        self.changes["refused"] += 1
-        if isinstance(error, ModelFilesError):  # what cannot be loaded, the repository has noted
-            self._repository.refuse(name, str(error))
 
     def _note_absence(self, name: str, reason: str) -> None:
         if self._absent.get(name) != reason:

@@ -9,24 +9,20 @@ from service.repository.local_folder import LocalFolder
 from service.repository.model_source import ModelSource, SourceError
 from service.version import install_command
 
-_LIBRARIES = ("obstore", "huggingface_hub", "fsspec", "fcntl")
 _SETTLE_SECONDS = 1.0
 """Between the two listings at the start that have to agree, where models are not polled more often."""
 
 
+# ruff: noqa: PLC0415  # neither these nor their libraries are part of a server whose models are in a folder
 def open_source(settings: Settings) -> ModelSource:
     """Return what brings the models that the settings name.
 
     Raises:
         SettingsError: a library is not installed, the cache's folder cannot be used, or credentials are malformed.
     """
-    if isinstance(settings.models, StoreUrl):
-        return _open_store(settings.models, settings)
-    return LocalFolder(settings.models, settings.model_name, is_polled=settings.model_control == "poll")
-
-
-# ruff: noqa: PLC0415  # neither these nor their libraries are part of a server whose models are in a folder
-def _open_store(url: StoreUrl, settings: Settings) -> ModelSource:
+    url = settings.models
+    if not isinstance(url, StoreUrl):
+        return LocalFolder(url, settings.model_name, is_polled=settings.model_control == "poll")
     try:
         from service.stores.state_cache import StateCache, cache_folder
         from service.stores.store_source import RemoteStore, StoreSource
@@ -40,12 +36,10 @@ def _open_store(url: StoreUrl, settings: Settings) -> ModelSource:
             from service.stores.object_store import ObjectStore
 
             store = ObjectStore(url)
-        cache = StateCache(cache_folder(os.environ), settings.store_cache_bytes)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _LIBRARIES:
-            raise
         problem = f"{url.scheme}:// needs an extra that is not installed: {install_command('cloud')}"
         raise SettingsError(f"models: {problem}") from error
     except SourceError as error:
         raise SettingsError(f"models: {error}") from error
+    cache = StateCache(cache_folder(os.environ), settings.store_cache_bytes)
     return StoreSource(store, url, cache, settings.model_name, min(settings.poll_seconds, _SETTLE_SECONDS))

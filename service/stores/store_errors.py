@@ -25,9 +25,7 @@ def worded(url: StoreUrl) -> Iterator[None]:
         yield
     except SourceError:
         raise
-    except (
-        Exception
-    ) as error:  # obstore raises errors of its own, huggingface_hub also those of HTTP libraries
+    except Exception as error:  # of obstore's own, or of an HTTP library below huggingface_hub
         text = str(error).strip().partition("\n\nDebug source:")[0]
         words = [_DURATIONS.sub("", _BODY.sub("", text).partition("\n")[0]), *_IN_BODY.findall(text)[:2]]
         reason = without_secrets(": ".join(word.strip(" :") for word in words))[:_MAX_CHARACTERS]

@@ -6,15 +6,13 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 from typing import Protocol
 
 from service.config.store_url import StoreUrl
 from service.repository.files import ModelFilesError
 from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.load_progress import Step, go_on
-from service.repository.model_source import Refusal, SourceError
-from service.stores.checksums import check_checksums
+from service.repository.model_source import ModelSource, Refusal, SourceError
 from service.stores.model_paths import check_paths, models_of
 from service.stores.state_cache import StateCache
 
@@ -40,8 +38,10 @@ class RemoteStore(Protocol):
         """
 
 
-class StoreSource:
-    """A `ModelSource`: the models of one place in a store. Each state of a model has a folder that never changes.
+class StoreSource(ModelSource):
+    """The models of one place in a store. Each state of a model has a folder that never changes.
+
+    Methods raise what those of `ModelSource` do.
 
     Args:
         store: lists and reads files.
@@ -54,122 +54,67 @@ class StoreSource:
     def __init__(
         self, store: RemoteStore, url: StoreUrl, cache: StateCache, single: str | None, settle_seconds: float
     ) -> None:
+        super().__init__()
         self._store = store
         self._url = url
         self._cache = cache
         self._single = single
         self._settle_seconds = settle_seconds
-        self._taken: dict[str, Fingerprint] = {}
-        self._folders: dict[str, Path] = {}
-        self._refused: dict[str, Refusal] = {}
         self._prefixes: dict[str, str] = {}
-        self._lock = Lock()  # loads that clients ask for come on several threads
-
-    @property
-    def taken(self) -> Mapping[str, Fingerprint]:
-        """The files of each model that was taken, as they were listed then."""
-        return self._taken
-
-    @property
-    def refused(self) -> Mapping[str, Refusal]:
-        """The models that `prepare` could not take."""
-        return self._refused
 
     def prepare(self, step: Step = go_on) -> None:
-        """Take all models that two listings agree on.
-
-        Raises:
-            SourceError: the store cannot be reached, there is no model, or all of them are still changing.
-            LoadStoppedError: `step` raised it.
-        """
+        """Take all models that two listings agree on; while all of them are still changing, there is none."""
         step(f"listing {self._url.name}")
         self.tidy(())  # what an earlier attempt took and nobody could load
         for name, files in self._settled().items():
             try:
-                if self._taken.get(name) != files:
+                if self.taken.get(name) != files:
                     self.take(name, files, step)
             except ModelFilesError as error:
                 self.drop(name)
-                self._refused[name] = Refusal(files, str(error))
+                self.refused[name] = Refusal(files, str(error))
 
     def folders(self) -> dict[str, Path]:
         """Return the folders of the models that were taken by name, in order of name."""
-        return dict(sorted(self._folders.items()))
+        return dict(sorted(self._cache.folders.items()))
 
     def list(self) -> Mapping[str, Fingerprint]:
-        """Return the files of each model by its name.
-
-        Raises:
-            SourceError: the store cannot be reached, or there is no model.
-        """
-        try:
-            found = models_of(self._store.list(), self._url.name, self._single)
-        except SourceError as error:
-            where = "" if str(self._url) in str(error) else f"{self._url}: "
-            raise SourceError(f"{where}{error}") from error
+        """Return the files of each model by its name."""
+        found = models_of(self._store.list(), self._url, self._single)
         self._prefixes = {name: prefix for name, (prefix, _) in found.items()}
         return {name: files for name, (_, files) in found.items()}
 
     def take(self, name: str, files: Fingerprint, step: Step = go_on) -> None:
         """Fetch a model, as far as its files are not here yet.
 
-        Raises:
-            SourceError: the files cannot be had now.
-            ModelFilesError: they can be no model's, are too large, or are not what `checksums` lists.
-            LoadStoppedError: `step` raised it.
+        It is refused if its files can be no model's, are too large, or are not what `checksums` lists.
         """
         check_paths(name, files)
-        size = sum(file.size for file in files)
-        if size > self._cache.max_bytes:
-            raise ModelFilesError(f"{size} bytes are more than store_cache_bytes, {self._cache.max_bytes}")
         origin = repr((str(self._url), self._prefixes.get(name, ""), name, sorted(files)))
         state = hashlib.sha256(origin.encode()).hexdigest()
         try:
-            with self._cache.alone(step):
-                folder = self._cache.find(state, name, files)
-                if folder is None:
-                    part = self._cache.begin(size)
-                    self._fetch(name, files, part / name, step)
-                    check_checksums(part / name, [file.path for file in files])
-                    folder = self._cache.complete(part, state)
-                with self._lock:
-                    self._cache.use(folder)
-                    self._taken[name], self._folders[name] = files, folder / name
-                    self._refused.pop(name, None)
+            self._cache.take(name, state, files, lambda folder: self._fetch(name, files, folder, step), step)
         except OSError as error:
             raise SourceError(f"model {name!r} cannot be cached: {error.strerror or error}") from error
-
-    def check(self, name: str) -> None:
-        """Do nothing: what was fetched does not change."""
+        self.taken[name] = files
+        self.refused.pop(name, None)
 
     def find(self, name: str, step: Step = go_on) -> None:
-        """Take a model as it is in the store now, if it is there.
-
-        Raises:
-            SourceError, ModelFilesError, LoadStoppedError: as for `take`.
-        """
+        """Take a model as it is in the store now, if it is there."""
         files = self.list().get(name)
         if files is None:
             self.drop(name)
-        elif files != self._taken.get(name):
+        elif files != self.taken.get(name):
             self.take(name, files, step)
 
     def drop(self, name: str) -> None:
         """Note that a model is gone."""
-        with self._lock:
-            self._taken.pop(name, None)
-            self._folders.pop(name, None)
-            self._refused.pop(name, None)
+        super().drop(name)
+        self._cache.drop(name)
 
     def tidy(self, used: Collection[Path]) -> None:
         """Let the cache evict states that are over."""
-        with self._lock:
-            parents = {parent for path in used for parent in path.parents}
-            self._cache.keep(parents | {folder.parent for folder in self._folders.values()})
-
-    def close(self) -> None:
-        """Let the cache evict everything."""
-        self._cache.keep(())
+        self._cache.keep(used)
 
     def _settled(self) -> Mapping[str, Fingerprint]:
         """Return the models that are the same in two listings; forget others. What changes on is left to polls."""
@@ -180,7 +125,7 @@ class StoreSource:
             if listed == before:
                 break
         settled = {name: files for name, files in listed.items() if before.get(name) == files}
-        for name in self._taken.keys() - settled.keys():
+        for name in self.taken.keys() - settled.keys():
             self.drop(name)
         if not settled:
             raise SourceError(f"the models of {self._url} are still changing")
@@ -188,13 +133,13 @@ class StoreSource:
 
     def _fetch(self, name: str, files: Fingerprint, folder: Path, step: Step) -> None:
         """Write the files of a model to a folder; links those of the state that was taken last."""
-        known, prefix = self._taken.get(name, frozenset()), self._prefixes.get(name, "")
+        known, prefix = self.taken.get(name, frozenset()), self._prefixes.get(name, "")
         for file in sorted(files):
             place = folder / file.path
             place.parent.mkdir(parents=True, exist_ok=True)
             if file in known:
                 with suppress(OSError):  # what others deleted is fetched again
-                    os.link(self._folders[name] / file.path, place)
+                    os.link(self._cache.folders[name] / file.path, place)
             if not place.exists() or place.stat().st_size != file.size:
                 place.unlink(missing_ok=True)
                 self._download(file._replace(path=prefix + file.path), place, step)
@@ -205,12 +150,11 @@ class StoreSource:
             # what has no bytes may be the marker of a folder, which cannot be read
             for chunk in self._store.read(file) if file.size else ():
                 size += len(chunk)
-                part = min(100, 100 * size // file.size)
-                step(
-                    f"fetching {file.path}, {part} % of {file.size:,} bytes"
-                )  # ends it where the server shuts down
                 if size > file.size:
                     break
+                step(
+                    f"fetching {file.path}, {100 * size // file.size} % of {file.size:,} bytes"
+                )  # may end it
                 target.write(chunk)
         if size != file.size:
             raise SourceError(f"{file.path} has {size} bytes or more where {file.size} are listed")

@@ -138,6 +138,17 @@ def test_files_are_those_of_the_folder(hub: Hub) -> None:
     assert b"".join(store.read(files["m/model.bin"])) == weights
 
 
+def test_a_file_that_changed_since_it_was_listed_is_not_read(hub: Hub) -> None:
+    store = HuggingFaceStore(URL, hub.address)
+    files = {file.path: file for file in store.list()}
+    changed = hub.commits[0]["models/m/model.param"].replace(b"scale", b"other")
+    hub.commits.append(hub.commits[0] | {"models/m/model.param": changed})
+    list(store.list())  # as another thread does
+    with pytest.raises(SourceError, match="m/model.param has changed since it was listed"):
+        list(store.read(files["m/model.param"]))
+    assert b"".join(store.read(files["m/model.bin"])) == hub.commits[1]["models/m/model.bin"]
+
+
 def test_a_repository_that_is_not_there_is_an_error_in_words(hub: Hub) -> None:
     store = HuggingFaceStore(StoreUrl("hf", "org", "nowhere"), hub.address)
     with pytest.raises(SourceError, match="hf://org/nowhere cannot be read: ") as caught:

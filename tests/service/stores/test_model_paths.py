@@ -2,11 +2,14 @@
 
 import pytest
 
+from service.config.store_url import StoreUrl
 from service.repository.files import ModelFilesError
 from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.model_source import SourceError
 from service.stores import model_paths
 from service.stores.model_paths import check_paths, models_of
+
+URL = StoreUrl("s3", "bucket", "some/place")
 
 
 def marks(*paths: str) -> Fingerprint:
@@ -14,7 +17,7 @@ def marks(*paths: str) -> Fingerprint:
 
 
 def models(*paths: str, single: str | None = None) -> dict[str, tuple[str, set[str]]]:
-    found = models_of(marks(*paths), "place", single)
+    found = models_of(marks(*paths), URL, single)
     return {name: (prefix, {file.path for file in files}) for name, (prefix, files) in found.items()}
 
 
@@ -41,13 +44,16 @@ def test_versions_beside_models_are_models() -> None:
 
 @pytest.mark.parametrize("inside", ["a/x.param", "a/1/x.param"])
 def test_a_file_beside_models_does_not_make_one_model_of_all(inside: str) -> None:
-    with pytest.raises(SourceError, match=r"'stray\.param' is beside the models a; expected it in a folder"):
+    with pytest.raises(
+        SourceError,
+        match=r"s3://bucket/some/place: 'stray\.param' is beside the models a; expected it in a folder",
+    ):
         models("stray.param", inside, "c/readme.txt")
 
 
 def test_a_name_is_for_a_single_model() -> None:
     assert models("a/x.param", single="mine") == {"mine": ("a/", {"x.param"})}
-    with pytest.raises(SourceError, match="single model; there are 2"):
+    with pytest.raises(SourceError, match="place: model_name is for a single model; there are 2"):
         models("a/x.param", "b/x.param", single="mine")
 
 
@@ -59,7 +65,7 @@ def test_hidden_files_and_those_that_stand_for_folders_are_left_out() -> None:
 
 @pytest.mark.parametrize("paths", [(), ("x.txt",), (".a/x.param",)])
 def test_a_place_without_models_is_an_error(paths: tuple[str, ...]) -> None:
-    with pytest.raises(SourceError, match="no models"):
+    with pytest.raises(SourceError, match="s3://bucket/some/place: no models"):
         models(*paths)
 
 
@@ -67,8 +73,8 @@ def test_listings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_paths, "MAX_FILES", 1000)
     assert len(models(*(f"m{number}/x.param" for number in range(1000)))) == 1000
     endless = (FileMark(f"m{number}/x", 1, "t") for number in iter(int, 1))
-    with pytest.raises(SourceError, match="more than 1000 files"):
-        models_of(endless, "place", None)
+    with pytest.raises(SourceError, match="place: more than 1000 files"):
+        models_of(endless, URL, None)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from service.errors import ServiceError
 from service.repository import model_loader
 from service.repository.load_progress import LoadProgress, LoadState, LoadStoppedError
 from service.repository.local_folder import LocalFolder
+from service.repository.model_source import SourceError
 from service.repository.repository import load_entries, load_repository
 from service.repository.version_loader import load_version
 from service.stores.poller import Poller
@@ -270,6 +271,28 @@ def test_a_change_that_was_disturbed_is_loaded_once_its_files_are_as_they_were(t
     other.unlink()
     polled.polls(1)
     assert polled.scales() == {"m/1": 3}
+
+
+def test_a_return_to_what_was_served_is_tried_again_when_it_was_disturbed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_scale(tmp_path / "m", 2)
+    polled = PolledFolder(tmp_path)
+    (folder / "model.bin").rename(folder / ".sound")
+    (folder / "model.bin").write_bytes(b"no zip")
+    polled.polls(2)
+    assert polled.changes == {"refused": 1}
+    (folder / ".sound").replace(folder / "model.bin")
+
+    def disturb(*_: object) -> None:
+        raise SourceError("its files changed while they were loaded")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFolder, "check", disturb)
+        polled.polls(2)
+    assert polled.changes == {"refused": 1}
+    polled.polls(1)
+    assert polled.changes == {"refused": 1, "loaded": 1}
 
 
 def test_a_new_model_that_changes_while_it_is_loaded_says_so(tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ def test_a_full_disk_leaves_what_was_and_is_tried_again(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(StateCache, "complete", full)
+        patched.setattr(Path, "rename", full)
         polled.polls(4)
     assert (polled.scales(), polled.changes) == ({"a/1": 2, "b/1": 3}, {})
     polled.polls(1)
