@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from engine import Port, RuntimeGraph
+from engine import Port
 from service.repository.loaded_model import LoadedModel
 
 _RANDOM = frozenset({"torch.randn", "torch.randn_like", "torch.normal"})
@@ -17,9 +17,10 @@ def why_not_shadowed(model: LoadedModel, shadow: LoadedModel) -> str | None:
         shadow: the version that is run on the inputs that were decoded for the other one.
     """
     for loaded in (model, shadow):
-        random = random_operator(loaded.graph)
-        if random is not None:
-            return f"version {loaded.version} draws random numbers in {random}: two runs of it differ"
+        for operator in loaded.graph.operators:
+            if operator.type in _RANDOM and "seed" not in operator.params:
+                random = f"{operator.type} {operator.name}"
+                return f"version {loaded.version} draws random numbers in {random}: two runs of it differ"
     for key in ("image", "text"):
         if getattr(model.config, key) != getattr(shadow.config, key):
             return (
@@ -28,18 +29,6 @@ def why_not_shadowed(model: LoadedModel, shadow: LoadedModel) -> str | None:
     where = f"of versions {model.version} and {shadow.version}"
     return _mismatch(f"the inputs {where}", model.graph.inputs, shadow.graph.inputs) or _mismatch(
         f"the outputs {where}", model.graph.outputs, shadow.graph.outputs
-    )
-
-
-def random_operator(graph: RuntimeGraph) -> str | None:
-    """Return the type and name of an operator that draws other numbers in each run; None where there is none."""
-    return next(
-        (
-            f"{operator.type} {operator.name}"
-            for operator in graph.operators
-            if operator.type in _RANDOM and "seed" not in operator.params
-        ),
-        None,
     )
 
 

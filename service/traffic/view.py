@@ -1,23 +1,11 @@
 """The traffic of a model, as clients are shown it."""
 
-from typing import Any
-
 from service.repository.traffic_schemas import ShadowView, TrafficDetail, TrafficView, VersionTraffic
 from service.traffic.model_traffic import ModelTraffic
 
 
 def describe_traffic(traffic: ModelTraffic) -> TrafficView:
     """Return what `GET /models` shows of the traffic of a model."""
-    return TrafficView(**_fields(traffic))
-
-
-def describe_traffic_in_detail(traffic: ModelTraffic) -> TrafficDetail:
-    """Return what `GET /models/NAME/traffic` shows."""
-    runs = [] if traffic.shadow is None else traffic.shadow.newest_first()
-    return TrafficDetail(**_fields(traffic), model=traffic.name, runs=runs)
-
-
-def _fields(traffic: ModelTraffic) -> dict[str, Any]:
     chosen = dict(traffic.chosen)
     total = sum(chosen.values())
     versions = [
@@ -29,12 +17,15 @@ def _fields(traffic: ModelTraffic) -> dict[str, Any]:
         )
         for version, share in traffic.shares.items()
     ]
-    return {
-        "stable": traffic.stable,
-        "sticky": traffic.config.sticky,
-        "versions": versions,
-        "shadow": _shadow(traffic),
-    }
+    return TrafficView(
+        stable=traffic.stable, sticky=traffic.config.sticky, versions=versions, shadow=_shadow(traffic)
+    )
+
+
+def describe_traffic_in_detail(traffic: ModelTraffic) -> TrafficDetail:
+    """Return what `GET /models/NAME/traffic` shows."""
+    runs = [] if traffic.shadow is None else traffic.shadow.newest_first()
+    return TrafficDetail(**dict(describe_traffic(traffic)), model=traffic.name, runs=runs)
 
 
 def _shadow(traffic: ModelTraffic) -> ShadowView | None:
