@@ -16,7 +16,7 @@ from service.http.error_handlers import install_error_handlers
 from service.http.guard import GuardMiddleware, OriginPolicy
 from service.http.paths import POLLED_PATHS
 from service.http.request_middleware import HeadMiddleware, RequestMiddleware
-from service.inspection.traffic_of_server import make_traffic
+from service.inspection.divergence import find_divergence
 from service.lifecycle import Lifecycle
 from service.lifespan import lifespan
 from service.processes.slot import Slot
@@ -27,6 +27,8 @@ from service.services import Listener, Services
 from service.stores.source import open_source
 from service.telemetry.load_report import LoadReport
 from service.telemetry.telemetry import make_telemetry
+from service.traffic.shadows import Shadows
+from service.traffic.traffic import Traffic
 from service.version import install_command, kuiper_version
 
 _logger = logging.getLogger(__name__)
@@ -48,9 +50,15 @@ def create_app(settings: Settings, preloader: Preloader | None = None, slot: Slo
     progress = LoadProgress(LoadReport().show) if preloader is None else preloader.progress
     source = open_source(settings) if preloader is None or preloader.source is None else preloader.source
     services = Services(
-        settings, Lifecycle(), scheduler, telemetry, progress=progress, preloader=preloader, source=source
+        settings,
+        Lifecycle(),
+        scheduler,
+        telemetry,
+        Traffic(Shadows(scheduler, settings.worker_count, find_divergence)),
+        progress=progress,
+        preloader=preloader,
+        source=source,
     )
-    services.traffic = make_traffic(settings, scheduler)
     if slot is not None:
         services.process = slot.number
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)

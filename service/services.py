@@ -62,8 +62,8 @@ class Services:
         lifecycle: the phase that it is in.
         scheduler: its queues and workers.
         telemetry: its statistics, metrics, traces and spans.
-        loaded: its models; None until they are loaded.
         traffic: how the versions of its models share requests.
+        loaded: its models; None until they are loaded.
         progress: how far the loading of its models has come.
         preloader: the load of its models, where that began before the application was made.
         source: what brings its models; None for the folder that the settings name.
@@ -88,8 +88,8 @@ class Services:
     lifecycle: Lifecycle
     scheduler: Scheduler
     telemetry: Telemetry
+    traffic: Traffic
     loaded: ModelRepository | None = None
-    traffic: Traffic = field(default_factory=Traffic)
     progress: LoadProgress = field(default_factory=LoadProgress)
     preloader: Preloader | None = None
     source: ModelSource | None = None
@@ -138,10 +138,7 @@ class Services:
         Raises:
             ServiceError: 503 `not_ready`, or as `ModelRepository.find`.
         """
-        entry = self.repository.entry(name)
-        if entry.traffic is None:
-            return entry.find(version)
-        return self.traffic.find(entry, version, headers)
+        return self.traffic.find(self.repository.entry(name), version, headers)
 
     def snapshot(self) -> Snapshot:
         """Return the server at this moment, as far as metrics show it; may be called on any thread.

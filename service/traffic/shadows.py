@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic, perf_counter, time
 from typing import Any, Generic, TypeVar
@@ -66,7 +66,7 @@ class _Plan:
     statistics: ShadowStatistics
     shadow: ref[LoadedModel]
     tolerance: float
-    searched: float = field(default=-_DIVERGENCE_SECONDS)
+    searched: float = -_DIVERGENCE_SECONDS
 
 
 class _ShadowJob(Generic[Payload]):

@@ -16,10 +16,10 @@ class Traffic:
     `find` and `close` are called on the event loop, the others on any thread.
 
     Args:
-        shadows: makes shadow runs; None: there are none.
+        shadows: makes shadow runs.
     """
 
-    def __init__(self, shadows: Shadows | None = None) -> None:
+    def __init__(self, shadows: Shadows) -> None:
         self._shadows = shadows
         self._models: dict[str, ModelTraffic] = {}
         self._opening = Lock()
@@ -36,8 +36,7 @@ class Traffic:
             known = self._models.get(entry.name)
             if known is None or known.config is not entry.traffic:
                 known = ModelTraffic(entry)
-                if self._shadows is not None:
-                    self._shadows.watch(entry, known)
+                self._shadows.watch(entry, known)
                 self._models[entry.name] = known
             return known
 
@@ -70,5 +69,4 @@ class Traffic:
 
     def close(self) -> None:
         """End all shadow runs."""
-        if self._shadows is not None:
-            self._shadows.close()
+        self._shadows.close()

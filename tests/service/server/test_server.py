@@ -17,6 +17,8 @@ from service.server import server as module
 from service.server.server import UNREAD_SECONDS, Server, run
 from service.services import Services, services_of
 from service.telemetry.telemetry import make_telemetry
+from service.traffic.shadows import Shadows
+from service.traffic.traffic import Traffic
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +62,9 @@ def server(clock: Clock, request_in_progress: ExitStack) -> Server:
     # uvicorn's own logging configuration would outlive this test and hide its loggers from the tests that follow
     config = uvicorn.Config("none", log_config=None)
     settings = Settings(drain_seconds=30)
-    services = Services(settings, lifecycle, Recorder(), make_telemetry(settings))
+    scheduler = Recorder()
+    traffic = Traffic(Shadows(scheduler, 1, lambda *_: None))
+    services = Services(settings, lifecycle, scheduler, make_telemetry(settings), traffic)
     return Server(config, services)
 
 

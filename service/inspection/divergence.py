@@ -1,25 +1,12 @@
-"""The traffic of a server's models, with all that it makes use of."""
+"""Where two versions of a model diverge first, for shadow runs."""
 
 from collections.abc import Mapping
 
 from engine import Array
 from service.codec.json_text import json_number
-from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
 from service.repository.traffic_schemas import DivergenceView
-from service.scheduling.scheduler import Scheduler
-from service.traffic.shadows import Shadows, Stop
-from service.traffic.traffic import Traffic
-
-
-def make_traffic(settings: Settings, scheduler: Scheduler) -> Traffic:
-    """Return the traffic of a server that loads its models.
-
-    Args:
-        settings: the server's.
-        scheduler: its queues and workers.
-    """
-    return Traffic(Shadows(scheduler, settings.worker_count, find_divergence))
+from service.traffic.shadows import Stop
 
 
 def find_divergence(
