@@ -11,12 +11,10 @@ module of its own; it is registered in the list `COLLECTORS`. One that has to co
 from collections.abc import Callable
 
 from service.telemetry.metrics.collector import Collector, Snapshot
-from service.telemetry.metrics.decoder import DecoderMetrics
 from service.telemetry.metrics.exposition import Metrics, asks_for_openmetrics
 from service.telemetry.metrics.models import ModelMetrics
-from service.telemetry.metrics.polls import PollMetrics
+from service.telemetry.metrics.server import ServerMetrics
 from service.telemetry.metrics.traffic import TrafficMetrics
-from service.telemetry.metrics.workers import WorkerMetrics
 
 __all__ = [
     "COLLECTORS",
@@ -30,9 +28,7 @@ __all__ = [
 COLLECTORS: list[Callable[[], Collector]] = [
     ModelMetrics,
     TrafficMetrics,
-    WorkerMetrics,
-    DecoderMetrics,
-    PollMetrics,
+    ServerMetrics,
 ]
 """Every application makes one collector of each; a new metric adds its class here."""
 

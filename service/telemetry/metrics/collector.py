@@ -1,10 +1,10 @@
-"""What a class of metrics has to offer, and what it looks at when metrics are shown."""
+"""What a class of metrics has to offer, what it looks at when metrics are shown, and how it makes families."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from prometheus_client.core import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
@@ -50,3 +50,25 @@ class Collector(Protocol):
         Called once for each request to `/metrics`, on any thread. With several processes, gauges and counters are
         copied for all of them, and histograms of `prometheus_client` are shared by themselves.
         """
+
+
+def gauge(
+    name: str, text: str, values: Mapping[tuple[str, ...], float], labels: Sequence[str] = ()
+) -> Metric:
+    """Return a gauge from its name, its help, its values by those of its labels, and the names of the labels."""
+    return _filled(GaugeMetricFamily(name, text, labels=labels), values)
+
+
+def counter(
+    name: str, text: str, values: Mapping[tuple[str, ...], float], labels: Sequence[str] = ()
+) -> Metric:
+    """Return a counter, as `gauge` does; its samples have the suffix `_total`."""
+    return _filled(CounterMetricFamily(name, text, labels=labels), values)
+
+
+def _filled(
+    family: GaugeMetricFamily | CounterMetricFamily, values: Mapping[tuple[str, ...], float]
+) -> Metric:
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family

@@ -87,12 +87,11 @@ class Metrics:
             snapshot: the server at this moment.
             wants_openmetrics: what `asks_for_openmetrics` says of the request.
         """
-        registry = CollectorRegistry()
-        registry.register(_Families(self._families(snapshot)))
+        families = _Families(self._families(snapshot))
         if wants_openmetrics:
-            text: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs
+            text: bytes = openmetrics.generate_latest(families)  # type: ignore[no-untyped-call]  # theirs
             return text, openmetrics.CONTENT_TYPE_LATEST
-        return generate_latest(registry), TEXT_TYPE
+        return generate_latest(families), TEXT_TYPE
 
     def _state(self, snapshot: Snapshot) -> Iterator[Metric]:
         for collector in self._collectors:
@@ -130,7 +129,7 @@ def _trim(family: Metric, snapshot: Snapshot) -> None:
 
 
 class _Families(Source):
-    """What a registry of `prometheus_client` asks for the families."""
+    """What `prometheus_client` asks for the families that it writes."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
