@@ -53,13 +53,8 @@ def chrome_trace(runs: Iterable[RecentRun]) -> dict[str, Any]:
 def draw_layers(trace: RunTrace) -> dict[str, Any]:
     """Return the layers of one run as a trace, ready for JSON."""
     events = [_metadata("process_name", 0, "kuiper"), _metadata("thread_name", 1, "run")]
-    for layer in trace.layers:
-        start = round(layer.start_us * 1000)
-        events.append(
-            _complete(
-                layer.type, "layer", start, start + round(layer.duration_us * 1000), 1, 0, _describe(layer)
-            )
-        )
+    for layer, start, end in _placed(trace, 0):
+        events.append(_complete(layer.type, "layer", start, end, 1, 0, _describe(layer)))
     return {"displayTimeUnit": "ms", "traceEvents": events}
 
 
@@ -78,19 +73,20 @@ def _waiting(run: RecentRun, number: int, origin: int) -> Iterator[Event]:
         "items": record.items,
         "batch_size": record.batch_size,
     }
-    common = {"cat": "request", "id": str(number), "pid": _PID, "tid": 0}
-    parts: tuple[tuple[str, int, int, dict[str, Any]], ...] = (
-        ("request", timestamps.received, run.end_ns, described),
-        ("queue", timestamps.queued, timestamps.decode_start, {}),
-        *([("decode", timestamps.decode_start, timestamps.decode_end, {})] if run.is_shared else []),
-        ("wait for batch", timestamps.decode_end, timestamps.forward_start, {}),
-    )
-    for name, start, stop, args in parts:
-        begin = {"ph": "b", "name": name, "ts": _us(start - origin), "args": args}
-        yield common | begin
-        if name != "request":
-            yield common | {"ph": "e", "name": name, "ts": _us(stop - origin)}
-    yield common | {"ph": "e", "name": "request", "ts": _us(run.end_ns - origin)}
+    parts = [("queue", timestamps.queued, timestamps.decode_start)]
+    if run.is_shared:
+        parts.append(("decode", timestamps.decode_start, timestamps.decode_end))
+    parts.append(("wait for batch", timestamps.decode_end, timestamps.forward_start))
+
+    def event(phase: str, name: str, ns: int) -> Event:
+        common = {"cat": "request", "id": str(number), "pid": _PID, "tid": 0}
+        return {**common, "ph": phase, "name": name, "ts": _us(ns - origin)}
+
+    yield event("b", "request", timestamps.received) | {"args": described}
+    for name, start, end in parts:
+        yield event("b", name, start) | {"args": {}}
+        yield event("e", name, end)
+    yield event("e", "request", run.end_ns)
 
 
 def _slices(run: RecentRun) -> Iterator[_Slice]:
@@ -132,12 +128,17 @@ def _draw(slice_: _Slice, row: int, origin: int) -> Iterator[Event]:
             args["observed"] = True
     yield _complete(slice_.name, slice_.name, slice_.start, slice_.end, row, origin, args)
     if slice_.name == "forward":
-        begun = run.trace.start_ns or slice_.start
-        for layer in run.trace.layers:
-            start = max(slice_.start, begun + round(layer.start_us * 1000))
-            end = min(slice_.end, begun + round((layer.start_us + layer.duration_us) * 1000))
+        for layer, began, ended in _placed(run.trace, run.trace.start_ns or slice_.start):
+            start, end = max(slice_.start, began), min(slice_.end, ended)
             if start <= end:
                 yield _complete(layer.type, "layer", start, end, row, origin, _describe(layer))
+
+
+def _placed(trace: RunTrace, begun: int) -> Iterator[tuple[LayerTrace, int, int]]:
+    """Yield each layer of a run that began at `begun`, with when it began and ended, in nanoseconds."""
+    for layer in trace.layers:
+        end_us = layer.start_us + layer.duration_us
+        yield layer, begun + round(layer.start_us * 1000), begun + round(end_us * 1000)
 
 
 def _complete(

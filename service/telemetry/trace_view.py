@@ -1,5 +1,6 @@
 """Recent runs as `/traces` shows them; layers have the form that they have in responses to `/infer`."""
 
+from dataclasses import fields
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -98,15 +99,9 @@ def describe(
 
 
 def _milliseconds(timestamps: Timestamps) -> dict[str, float | None]:
-    moments = {
-        "queued": timestamps.queued,
-        "decode_start": timestamps.decode_start,
-        "decode_end": timestamps.decode_end,
-        "forward_start": timestamps.forward_start,
-        "forward_end": timestamps.forward_end,
-        "encode_end": timestamps.encode_end,
-    }
+    stages = [stage.name for stage in fields(timestamps) if stage.name != "received"]
+    moments = {stage: getattr(timestamps, stage) for stage in stages}
     return {
-        f"{name}_ms": round((moment - timestamps.received) / 1e6, 4) if moment else None
-        for name, moment in moments.items()
+        f"{stage}_ms": round((moment - timestamps.received) / 1e6, 4) if moment else None
+        for stage, moment in moments.items()
     }

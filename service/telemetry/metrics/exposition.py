@@ -13,7 +13,7 @@ from prometheus_client import (
     values,
 )
 from prometheus_client.core import Metric
-from prometheus_client.exposition import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector as Source
@@ -23,8 +23,6 @@ from service.telemetry.metrics.collector import Collector, Snapshot
 from service.telemetry.metrics.mirror import Mirror
 from service.telemetry.metrics.triton import triton_families
 
-TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Media type of Prometheus' own text format."""
 _HIDDEN = "statistics_"
 """Begins the names of metrics that only `/stats` and Triton's statistics show."""
 
@@ -91,7 +89,7 @@ class Metrics:
         if wants_openmetrics:
             text: bytes = openmetrics.generate_latest(families)  # type: ignore[no-untyped-call]  # theirs
             return text, openmetrics.CONTENT_TYPE_LATEST
-        return generate_latest(families), TEXT_TYPE
+        return generate_latest(families), CONTENT_TYPE_PLAIN_0_0_4
 
     def _state(self, snapshot: Snapshot) -> Iterator[Metric]:
         for collector in self._collectors:
