@@ -26,7 +26,7 @@ from service.scheduling.scheduler import Scheduler
 from service.services import Listener, Services
 from service.stores.source import open_source
 from service.telemetry.load_report import LoadReport
-from service.telemetry.telemetry import make_telemetry
+from service.telemetry.telemetry import Telemetry
 from service.traffic.shadows import Shadows
 from service.traffic.traffic import Traffic
 from service.version import install_command, kuiper_version
@@ -45,7 +45,7 @@ def create_app(settings: Settings, preloader: Preloader | None = None, slot: Slo
     Raises:
         SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked, or gRPC not be served.
     """
-    telemetry = make_telemetry(settings, None if slot is None else slot.number)
+    telemetry = Telemetry(settings, None if slot is None else slot.number)
     scheduler = Scheduler(settings, telemetry.observers)
     progress = LoadProgress(LoadReport().show) if preloader is None else preloader.progress
     source = open_source(settings) if preloader is None or preloader.source is None else preloader.source

@@ -55,7 +55,7 @@ class RecentRuns:
         max_layers: how many layers they may have together; the newest run is kept however many it has.
     """
 
-    def __init__(self, capacity: int, max_layers: int = MAX_LAYERS) -> None:
+    def __init__(self, capacity: int = RECENT_TRACES, max_layers: int = MAX_LAYERS) -> None:
         self._capacity = capacity
         self._max_layers = max_layers
         self._runs: deque[RecentRun] = deque()

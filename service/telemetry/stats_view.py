@@ -58,22 +58,16 @@ def describe_models(
         scheduler: the queues and workers.
         statistics: what was counted of the models.
     """
-    versions: dict[str, list[LoadedModel]] = {}
-    for model in models:
-        versions.setdefault(model.name, []).append(model)
-    identities = [(model.name, model.version) for loaded in versions.values() for model in loaded]
-    counted = {(one.name, one.version): one for one in statistics.read(identities)}
-    return {
-        name: _describe(
-            [counted[name, model.version] for model in loaded],
-            sum(map(scheduler.waiting, loaded)),
-            sum(map(scheduler.running, loaded)),
-        )
-        for name, loaded in versions.items()
-    }
+    loaded = list(models)
+    counted = statistics.read((model.name, model.version) for model in loaded)
+    versions: dict[str, list[tuple[LoadedModel, ModelStatistics]]] = {}
+    for model, one in zip(loaded, counted, strict=True):
+        versions.setdefault(model.name, []).append((model, one))
+    return {name: _describe(of_name, scheduler) for name, of_name in versions.items()}
 
 
-def _describe(counted: Sequence[ModelStatistics], waiting: int, running: int) -> ModelStats:
+def _describe(versions: Sequence[tuple[LoadedModel, ModelStatistics]], scheduler: Scheduler) -> ModelStats:
+    counted = [one for _, one in versions]
     observed = sum(one.observed for one in counted)
     errors, batch_sizes = Counter[str](), Counter[int]()
     for one in counted:
@@ -83,8 +77,8 @@ def _describe(counted: Sequence[ModelStatistics], waiting: int, running: int) ->
         requests=sum(one.success.count for one in counted) + observed + errors.total(),
         errors={reason: count for reason, count in errors.items() if count},
         observed=observed,
-        queue_length=waiting,
-        in_flight=running,
+        queue_length=sum(scheduler.waiting(model) for model, _ in versions),
+        in_flight=sum(scheduler.running(model) for model, _ in versions),
         items=sum(one.inference_count for one in counted),
         runs=sum(one.execution_count for one in counted),
         batch_sizes={str(size): count for size, count in sorted(batch_sizes.items())},

@@ -1,7 +1,6 @@
 """The parts of an application's telemetry, in one place."""
 
 from collections.abc import Set
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fastapi.telemetry import TelemetryConfig
@@ -10,7 +9,7 @@ from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.scheduling.job import CallObserver
 from service.telemetry.metrics import Metrics, make_collectors
-from service.telemetry.recent_runs import RECENT_TRACES, RecentRuns
+from service.telemetry.recent_runs import RecentRuns
 from service.telemetry.request_log import RequestLog
 from service.telemetry.statistics import InferenceStatistics
 from service.version import install_command
@@ -19,23 +18,30 @@ if TYPE_CHECKING:
     from service.telemetry.spans import OpenTelemetrySpans
 
 
-@dataclass(frozen=True, slots=True)
 class Telemetry:
     """The telemetry of one application.
 
+    Args:
+        settings: the server's settings.
+        process: number of this process among several; None where there is one.
+
     Attributes:
+        spans: makes OpenTelemetry's spans; None where the settings ask for none.
+        metrics: shows all counts to Prometheus.
         statistics: counts the calls and runs of each model.
         request_log: records each HTTP request and each call by gRPC when it is over.
-        metrics: shows all counts to Prometheus.
         recent: keeps the last traced runs.
-        spans: makes OpenTelemetry's spans; None where the settings ask for none.
+
+    Raises:
+        SettingsError: the settings ask for OpenTelemetry, which is not installed or not configured.
     """
 
-    statistics: InferenceStatistics
-    request_log: RequestLog
-    metrics: Metrics
-    recent: RecentRuns
-    spans: "OpenTelemetrySpans | None"
+    def __init__(self, settings: Settings, process: int | None = None) -> None:
+        self.spans = None if settings.otel == "off" else _make_spans(settings)
+        self.metrics = Metrics(make_collectors(), process)
+        self.statistics = InferenceStatistics(self.metrics.registry, self.metrics.source)
+        self.request_log = RequestLog(self.metrics.registry)
+        self.recent = RecentRuns()
 
     @property
     def observers(self) -> list[CallObserver]:
@@ -53,27 +59,6 @@ class Telemetry:
         """Send the spans that are left; to be called when all calls have ended."""
         if self.spans is not None:
             self.spans.close()
-
-
-def make_telemetry(settings: Settings, process: int | None = None) -> Telemetry:
-    """Return the telemetry that the settings ask for.
-
-    Args:
-        settings: the server's settings.
-        process: number of this process among several; None where there is one.
-
-    Raises:
-        SettingsError: they ask for OpenTelemetry, which is not installed or not configured.
-    """
-    spans = _make_spans(settings) if settings.otel != "off" else None
-    metrics = Metrics(make_collectors(), process)
-    return Telemetry(
-        InferenceStatistics(metrics.registry, metrics.source),
-        RequestLog(metrics.registry),
-        metrics,
-        RecentRuns(RECENT_TRACES),
-        spans,
-    )
 
 
 def _make_spans(settings: Settings) -> "OpenTelemetrySpans":

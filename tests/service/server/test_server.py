@@ -16,7 +16,7 @@ from service.scheduling.scheduler import Scheduler
 from service.server import server as module
 from service.server.server import UNREAD_SECONDS, Server, run
 from service.services import Services, services_of
-from service.telemetry.telemetry import make_telemetry
+from service.telemetry.telemetry import Telemetry
 from service.traffic.shadows import Shadows
 from service.traffic.traffic import Traffic
 
@@ -64,7 +64,7 @@ def server(clock: Clock, request_in_progress: ExitStack) -> Server:
     settings = Settings(drain_seconds=30)
     scheduler = Recorder()
     traffic = Traffic(Shadows(scheduler, 1, lambda *_: None))
-    services = Services(settings, lifecycle, scheduler, make_telemetry(settings), traffic)
+    services = Services(settings, lifecycle, scheduler, Telemetry(settings), traffic)
     return Server(config, services)
 
 

@@ -18,7 +18,7 @@ from service.config.settings import Settings
 from service.http.paths import POLLED_PATHS
 from service.scheduling.job import CallRecord, CallStatus
 from service.telemetry.spans import MAX_LAYER_SPANS, OpenTelemetrySpans, make_spans
-from service.telemetry.telemetry import make_telemetry
+from service.telemetry.telemetry import Telemetry
 from tests.service.telemetry.records import TIMESTAMPS, make_layer, make_record, make_trace
 
 pytestmark = pytest.mark.anyio
@@ -234,8 +234,8 @@ def without_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("without_opentelemetry")
 def test_asking_for_spans_without_the_extra_is_an_error_that_says_so() -> None:
     with pytest.raises(SettingsError, match=r"otel: needs an extra .*: pip install -e \'\.\[otel\]\'"):
-        make_telemetry(Settings(otel="on"))
-    assert make_telemetry(Settings()).spans is None
+        Telemetry(Settings(otel="on"))
+    assert Telemetry(Settings()).spans is None
 
 
 @pytest.mark.parametrize(
