@@ -12,7 +12,8 @@ from service.histogram import REQUEST_SECONDS
 Samples = Mapping[str, Mapping[tuple[str, ...], float]]
 """Name of a sample -> values of its labels but model and version, in their order -> its value."""
 
-_STAGES = ("input", "infer", "output")
+RUN_STAGES = ("input", "infer", "output")
+"""Stages of a run that batches have times of, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def read_statistics(name: str, version: str, samples: Samples) -> ModelStatistic
         request_counts=[int(count - before) for before, count in pairwise(up_to)],
         batches={
             size: BatchStatistics(
-                *(duration(f"{run}_count", f"{run}_sum", str(size), stage) for stage in _STAGES)
+                *(duration(f"{run}_count", f"{run}_sum", str(size), stage) for stage in RUN_STAGES)
             )
             for size in sizes
         },

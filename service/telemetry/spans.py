@@ -33,7 +33,6 @@ SERVICE_NAME = "kuiper-serve"
 _FAULTS = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
 """Status codes that are the server's fault rather than the client's, after the same conventions."""
 _PROTOCOL = "http/protobuf"
-_Attributes = Mapping[str, str | int | float]
 
 
 class OpenTelemetrySpans:
@@ -56,15 +55,21 @@ class OpenTelemetrySpans:
         request = get_current_span()  # observers are called in the context of the call's request
         if not request.is_recording():
             return
-        request.set_attributes(_describe(record))
+        attributes: dict[str, str | int] = {
+            "kuiper.model": record.model,
+            "kuiper.version": record.version,
+            "kuiper.request_id": record.request_id,
+            "kuiper.ending": record.status.value,
+            "kuiper.items": record.items,
+        }
+        if record.status is not CallStatus.SUCCESS and record.error is not None:
+            attributes["kuiper.error"] = record.error
+        request.set_attributes(attributes)
         timestamps = record.timestamps
         self._add("queue", request, timestamps.queued, timestamps.decode_start)
         self._add("decode", request, timestamps.decode_start, timestamps.decode_end)
         self._add("wait for batch", request, timestamps.decode_end, timestamps.forward_start)
-        attributes: dict[str, str | int | float] = {
-            "kuiper.batch_size": record.batch_size,
-            "thread.name": record.worker,
-        }
+        attributes = {"kuiper.batch_size": record.batch_size, "thread.name": record.worker}
         if record.is_observed:
             attributes["kuiper.observed"] = True
         forward = self._add("forward", request, timestamps.forward_start, timestamps.forward_end, attributes)
@@ -97,7 +102,7 @@ class OpenTelemetrySpans:
         time_limit.cancel()
 
     def _add(
-        self, name: str, parent: Span, start: int, end: int, attributes: _Attributes | None = None
+        self, name: str, parent: Span, start: int, end: int, attributes: Mapping[str, str | int] | None = None
     ) -> Span | None:
         """Add the span of a stage between readings of `perf_counter_ns`; None where the call did not complete it."""
         if not start or not end:
@@ -191,19 +196,6 @@ def _exporter(environment: Mapping[str, str]) -> SpanExporter | None:
                 f"{variable}: {protocol!r} is not {_PROTOCOL}, the only protocol that is supported"
             )
     return OTLPSpanExporter()
-
-
-def _describe(record: CallRecord) -> dict[str, str | int]:
-    attributes: dict[str, str | int] = {
-        "kuiper.model": record.model,
-        "kuiper.version": record.version,
-        "kuiper.request_id": record.request_id,
-        "kuiper.ending": record.status.value,
-        "kuiper.items": record.items,
-    }
-    if record.status is not CallStatus.SUCCESS and record.error is not None:
-        attributes["kuiper.error"] = record.error
-    return attributes
 
 
 def _describe_layer(layer: LayerTrace) -> dict[str, str | int]:

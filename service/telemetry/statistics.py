@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from service.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS
 from service.scheduling.job import CallRecord, CallStatus
-from service.telemetry.model_statistics import ModelStatistics, read_statistics
+from service.telemetry.model_statistics import RUN_STAGES, ModelStatistics, read_statistics
 
 Identity = tuple[str, str]
 """Name and version of a model."""
@@ -126,19 +126,14 @@ class _Metrics:
             registry=registry,
         )
         self.failures = Counter(
-            "statistics_failures",
-            "failed requests",
-            (*MODEL_LABELS, "reason"),
-            registry=registry,
+            "statistics_failures", "failed requests", (*MODEL_LABELS, "reason"), registry=registry
         )
         self.failed = Summary(
             "statistics_failed_seconds", "times of requests that failed", MODEL_LABELS, registry=registry
         )
+        stages = (*MODEL_LABELS, "size", "stage")
         self.stage = Summary(
-            "statistics_run_seconds",
-            "stages of runs, by batch size",
-            (*MODEL_LABELS, "size", "stage"),
-            registry=registry,
+            "statistics_run_seconds", "stages of runs, by batch size", stages, registry=registry
         )
         self.last_run = Gauge(
             "statistics_last_run",
@@ -174,7 +169,7 @@ class _Model:
             if status is not CallStatus.SUCCESS
         }
         self._layers: dict[str, Histogram] = {}
-        self._stages: dict[int, tuple[Summary, Summary, Summary]] = {}
+        self._stages: dict[int, list[Summary]] = {}
 
     def observe(self, record: CallRecord, now_ns: int) -> None:
         """Count a call that ended at `now_ns`, a reading of `perf_counter_ns`."""
@@ -200,18 +195,15 @@ class _Model:
         self._batch_size.observe(size)
         stages = self._stages.get(size)
         if stages is None and len(self._stages) < MAX_BATCH_SIZES:
-            decode, forward, encode = (
-                self._metrics.stage.labels(*self._identity, size, stage)
-                for stage in ("input", "infer", "output")
-            )
-            stages = self._stages[size] = decode, forward, encode
+            labels = self._metrics.stage.labels
+            stages = self._stages[size] = [labels(*self._identity, size, stage) for stage in RUN_STAGES]
         if stages is not None:
-            stages[0].observe((timestamps.decode_end - timestamps.decode_start) / 1e9)
-            stages[1].observe((timestamps.forward_end - timestamps.forward_start) / 1e9)
-            if (
-                timestamps.encode_end
-            ):  # 0 if the client of that call left, or its response could not be encoded
-                stages[2].observe((timestamps.encode_end - timestamps.forward_end) / 1e9)
+            decode, forward, encode = stages
+            decode.observe((timestamps.decode_end - timestamps.decode_start) / 1e9)
+            forward.observe((timestamps.forward_end - timestamps.forward_start) / 1e9)
+            # 0 if the client of that call left, or its response could not be encoded
+            if timestamps.encode_end:
+                encode.observe((timestamps.encode_end - timestamps.forward_end) / 1e9)
         if record.trace is not None:
             for layer in record.trace.layers:
                 if layer.type not in self._layers:

@@ -85,12 +85,10 @@ def show_status(status: str) -> bool:
     Args:
         status: the line; empty to take it away.
     """
-    shown = False
-    for handler in logging.getLogger().handlers:
-        if isinstance(handler, StatusLineHandler) and handler.has_status:
-            handler.show(status)
-            shown = True
-    return shown
+    handlers = [one for one in logging.getLogger().handlers if isinstance(one, StatusLineHandler)]
+    for handler in handlers:
+        handler.show(status)
+    return any(handler.has_status for handler in handlers)
 
 
 @contextmanager

@@ -12,6 +12,9 @@ from service.scheduling.scheduler import Scheduler
 from service.stores.poller import Poller
 from service.traffic.model_traffic import ModelTraffic
 
+Values = Mapping[tuple[str, ...], float]
+"""Values of a metric by those of its labels."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -52,23 +55,17 @@ class Collector(Protocol):
         """
 
 
-def gauge(
-    name: str, text: str, values: Mapping[tuple[str, ...], float], labels: Sequence[str] = ()
-) -> Metric:
-    """Return a gauge from its name, its help, its values by those of its labels, and the names of the labels."""
+def gauge(name: str, text: str, values: Values, labels: Sequence[str] = ()) -> Metric:
+    """Return a gauge from its name, its help, its values, and the names of its labels."""
     return _filled(GaugeMetricFamily(name, text, labels=labels), values)
 
 
-def counter(
-    name: str, text: str, values: Mapping[tuple[str, ...], float], labels: Sequence[str] = ()
-) -> Metric:
+def counter(name: str, text: str, values: Values, labels: Sequence[str] = ()) -> Metric:
     """Return a counter, as `gauge` does; its samples have the suffix `_total`."""
     return _filled(CounterMetricFamily(name, text, labels=labels), values)
 
 
-def _filled(
-    family: GaugeMetricFamily | CounterMetricFamily, values: Mapping[tuple[str, ...], float]
-) -> Metric:
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values) -> Metric:
     for labels, value in values.items():
         family.add_metric(labels, value)
     return family
