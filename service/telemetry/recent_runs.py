@@ -63,7 +63,7 @@ class RecentRuns:
 
     def observe(self, record: CallRecord) -> None:
         """Keep the run of a call, if it was traced."""
-        if record.trace is None or not self._capacity:
+        if record.trace is None:
             return
         received_ms = (record.timestamps.received + epoch_offset_ns()) / 1e6
         self._runs.append(RecentRun(record, record.trace, received_ms))

@@ -55,11 +55,9 @@ class Metrics:
 
     def __init__(self, collectors: Iterable[Collector], process: int | None = None) -> None:
         self._collectors = tuple(collectors)
-        self._python = (
-            ProcessCollector(registry=None),
-            PlatformCollector(registry=None),
-            GCCollector(registry=CollectorRegistry()),  # it takes no None
-        )
+        self._python = CollectorRegistry()
+        for python in (ProcessCollector, PlatformCollector, GCCollector):
+            python(registry=self._python)
         self.registry = CollectorRegistry()
         self.source: Source = self.registry
         self._mirror: Mirror | None = None
@@ -94,8 +92,7 @@ class Metrics:
     def _state(self, snapshot: Snapshot) -> Iterator[Metric]:
         for collector in self._collectors:
             yield from collector.collect(snapshot)
-        for collects in self._python:
-            yield from collects.collect()
+        yield from self._python.collect()
 
     def _families(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the families that are shown, by name."""

@@ -1,6 +1,7 @@
 """What collectors yield, where all processes see it."""
 
 from collections.abc import Iterable
+from functools import partial
 from math import nan
 from threading import Lock
 
@@ -43,10 +44,7 @@ class Mirror:
         """Return the gauge or counter of a sample; None for families of other types."""
         metric = self._metrics.get(family.name)
         if metric is None and family.type in ("gauge", "counter"):
-            name, text, names = family.name, family.documentation, tuple(labels)
-            if family.type == "gauge":
-                metric = Gauge(name, text, names, registry=None, multiprocess_mode="liveall")
-            else:
-                metric = Counter(name, text, names, registry=None)
-            self._metrics[name] = metric
+            make = Counter if family.type == "counter" else partial(Gauge, multiprocess_mode="liveall")
+            metric = make(family.name, family.documentation, tuple(labels), registry=None)
+            self._metrics[family.name] = metric
         return metric.labels(**labels) if metric is not None and labels else metric
