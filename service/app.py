@@ -5,7 +5,7 @@ import logging
 from fastapi import FastAPI
 
 from service.api import ROUTERS
-from service.config.setting_file import SettingsError
+from service.config.extras import needs_extra
 from service.config.settings import Settings
 from service.description.openapi import DESCRIPTION, install_openapi
 from service.http.access import Access, AccessMiddleware
@@ -29,7 +29,7 @@ from service.telemetry.load_report import LoadReport
 from service.telemetry.telemetry import Telemetry
 from service.traffic.shadows import Shadows
 from service.traffic.traffic import Traffic
-from service.version import install_command, kuiper_version
+from service.version import kuiper_version
 
 _logger = logging.getLogger(__name__)
 
@@ -90,15 +90,9 @@ def _make_grpc(services: Services, access: Access, budget: BodyBudget, slot: Slo
     Raises:
         SettingsError: gRPC is not installed, or cannot use the certificate.
     """
-    try:
+    with needs_extra("grpc_port:", "grpc", "grpc", "google"):
         from service.grpc.front import Front  # noqa: PLC0415  # off means not even imported
         from service.grpc.server import GrpcServer  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("grpc", "google"):
-            raise
-        raise SettingsError(
-            f"grpc_port: needs an extra that is not installed: {install_command('grpc')}"
-        ) from error
     if slot is not None and slot.grpc_port is None:
         _logger.error("grpc_port: is read when the first process starts; gRPC is served from then on")
         return []

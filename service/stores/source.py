@@ -2,12 +2,12 @@
 
 import os
 
+from service.config.extras import needs_extra
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.config.store_url import StoreUrl
 from service.repository.local_folder import LocalFolder
 from service.repository.model_source import ModelSource, SourceError
-from service.version import install_command
 
 _SETTLE_SECONDS = 1.0
 """Between the two listings at the start that have to agree, where models are not polled more often."""
@@ -23,22 +23,20 @@ def open_source(settings: Settings) -> ModelSource:
     url = settings.models
     if not isinstance(url, StoreUrl):
         return LocalFolder(url, settings.model_name, is_polled=settings.model_control == "poll")
+    from service.stores.state_cache import StateCache, cache_folder
+    from service.stores.store_source import RemoteStore, StoreSource
+
+    store: RemoteStore
     try:
-        from service.stores.state_cache import StateCache, cache_folder
-        from service.stores.store_source import RemoteStore, StoreSource
+        with needs_extra(f"models: {url.scheme}://", "cloud", "huggingface_hub", "obstore"):
+            if url.scheme == "hf":
+                from service.stores.hugging_face import HuggingFaceStore
 
-        store: RemoteStore
-        if url.scheme == "hf":
-            from service.stores.hugging_face import HuggingFaceStore
+                store = HuggingFaceStore(url)
+            else:
+                from service.stores.object_store import ObjectStore
 
-            store = HuggingFaceStore(url)
-        else:
-            from service.stores.object_store import ObjectStore
-
-            store = ObjectStore(url)
-    except ModuleNotFoundError as error:
-        problem = f"{url.scheme}:// needs an extra that is not installed: {install_command('cloud')}"
-        raise SettingsError(f"models: {problem}") from error
+                store = ObjectStore(url)
     except SourceError as error:
         raise SettingsError(f"models: {error}") from error
     cache = StateCache(cache_folder(os.environ), settings.store_cache_bytes)

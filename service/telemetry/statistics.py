@@ -73,11 +73,10 @@ class InferenceStatistics:
         """Begin the series of loaded models, and end those of all others. Those of a model that was reloaded go on."""
         for identity in set(loaded).difference(self._models):
             self._begin(identity)
-        for identity in list(self._models):
-            if identity not in loaded:
-                self._models.pop(identity, None)
-                if self._is_alone:
-                    self._metrics.remove(identity)
+        for identity in set(self._models).difference(loaded):
+            self._models.pop(identity, None)
+            if self._is_alone:
+                self._metrics.remove(identity)
 
     def _begin(self, identity: Identity) -> "_Model":
         return self._models.setdefault(identity, _Model(self._metrics, identity))

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 
 from fastapi.telemetry import TelemetryConfig
 
-from service.config.setting_file import SettingsError
+from service.config.extras import needs_extra
 from service.config.settings import Settings
 from service.scheduling.job import CallObserver
 from service.telemetry.metrics import Metrics, make_collectors
 from service.telemetry.recent_runs import RecentRuns
 from service.telemetry.request_log import RequestLog
 from service.telemetry.statistics import InferenceStatistics
-from service.version import install_command
 
 if TYPE_CHECKING:
     from service.telemetry.spans import OpenTelemetrySpans
@@ -62,12 +61,6 @@ class Telemetry:
 
 
 def _make_spans(settings: Settings) -> "OpenTelemetrySpans":
-    try:
+    with needs_extra("otel:", "otel", "opentelemetry"):
         from service.telemetry.spans import make_spans  # noqa: PLC0415  # off means not even imported
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("opentelemetry"):
-            raise
-        raise SettingsError(
-            f"otel: needs an extra that is not installed: {install_command('otel')}"
-        ) from error
     return make_spans(settings.otel == "layers")

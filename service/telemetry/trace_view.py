@@ -1,6 +1,6 @@
 """Recent runs as `/traces` shows them; layers have the form that they have in responses to `/infer`."""
 
-from dataclasses import fields
+from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -99,9 +99,9 @@ def describe(
 
 
 def _milliseconds(timestamps: Timestamps) -> dict[str, float | None]:
-    stages = [stage.name for stage in fields(timestamps) if stage.name != "received"]
-    moments = {stage: getattr(timestamps, stage) for stage in stages}
+    moments = asdict(timestamps)
+    received = moments.pop("received")
     return {
-        f"{stage}_ms": round((moment - timestamps.received) / 1e6, 4) if moment else None
+        f"{stage}_ms": round((moment - received) / 1e6, 4) if moment else None
         for stage, moment in moments.items()
     }

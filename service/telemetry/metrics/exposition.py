@@ -32,9 +32,8 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # theirs
 def asks_for_openmetrics(accept: str) -> bool:
     """Return whether an `Accept` header, empty where a request has none, asks for OpenMetrics."""
     # not prometheus_client's choose_encoder: it fails on some headers, and repeats what they say
-    return any(
-        accepted.partition(";")[0].strip() == "application/openmetrics-text" for accepted in accept.split(",")
-    )
+    accepted = {media_range.partition(";")[0].strip() for media_range in accept.split(",")}
+    return "application/openmetrics-text" in accepted
 
 
 class Metrics:

@@ -16,6 +16,7 @@ class ModelMetrics:
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauges and counters of all loaded models."""
         models = {(model.name, model.version): model for model in snapshot.models}
+        settings = snapshot.settings
         yield counter(
             "kuiper_program_refused",
             "compiled programs that are not used, because they differ from numpy or the compiler failed",
@@ -49,10 +50,7 @@ class ModelMetrics:
         yield gauge(
             "kuiper_queue_capacity",
             "requests that may wait for the model",
-            {
-                labels: scheduling_policy(model.config, snapshot.settings).queue_size
-                for labels, model in models.items()
-            },
+            {labels: scheduling_policy(one.config, settings).queue_size for labels, one in models.items()},
             MODEL_LABELS,
         )
         yield gauge(
