@@ -8,6 +8,9 @@ from engine.dtypes import Array
 from engine.kernels.casting import narrow, widen
 from engine.kernels.matrix import matmul
 
+_SCORES = 1 << 18
+"""Elements of the scores that are computed at a time."""
+
 
 def attention_weights(
     query: Array, key: Array, bias: Array | None, scale: float, *, skip_masked: bool = False
@@ -79,8 +82,36 @@ def attend(
         unseen = mask_bias(~hidden, q)
         bias = unseen if bias is None else bias + unseen
     factor = 1 / math.sqrt(q.shape[-1] or 1) if scale is None else scale
-    weights = attention_weights(q, k, bias, factor, skip_masked=True)
-    return narrow(matmul(weights, v), query.dtype)
+    return narrow(weighted_values(q, k, v, bias, factor, skip_masked=True), query.dtype)
+
+
+def weighted_values(
+    query: Array, key: Array, value: Array, bias: Array | None, scale: float, *, skip_masked: bool = False
+) -> Array:
+    """Compute softmax(scale · q kᵀ + bias) v for some queries at a time: the scores of all would be the most memory.
+
+    Args:
+        query: (…, queries, features), float32 or float64.
+        key: (…, keys, features).
+        value: (…, keys, outputs).
+        bias: broadcasts to (…, queries, keys).
+        scale: factor of the products.
+        skip_masked: give a query that sees no key 0, instead of NaN.
+
+    Returns:
+        (…, queries, outputs).
+    """
+    scores = math.prod(np.broadcast_shapes(query.shape[:-2], key.shape[:-2])) * key.shape[-2]
+    size = max(1, _SCORES // max(1, scores))
+    if size >= query.shape[-2]:
+        return matmul(attention_weights(query, key, bias, scale, skip_masked=skip_masked), value)
+    parts = []
+    for first in range(0, query.shape[-2], size):
+        rows = slice(first, first + size)
+        part = bias if bias is None or bias.ndim < 2 or bias.shape[-2] == 1 else bias[..., rows, :]
+        weights = attention_weights(query[..., rows, :], key, part, scale, skip_masked=skip_masked)
+        parts.append(matmul(weights, value))
+    return np.concatenate(parts, axis=-2)
 
 
 def mask_bias(mask: Array, like: Array) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.dtypes import Array
-from engine.kernels.attention import attention_weights
+from engine.kernels.attention import attention_weights, weighted_values
 from engine.kernels.matrix import linear, matmul
 
 
@@ -55,7 +55,8 @@ def multihead(
     heads: int,
     bias: Array | None,
     add_zero_attn: bool,
-) -> tuple[Array, Array]:
+    needs_weights: bool,
+) -> tuple[Array, Array | None]:
     """Attend with so many heads.
 
     Args:
@@ -66,9 +67,10 @@ def multihead(
         heads: number of heads that the features are split into.
         bias: added to the scores; broadcasts to (batch, heads, queries, keys). May be None.
         add_zero_attn: let every query see one more key and value of zeros.
+        needs_weights: whether to return the weights.
 
     Returns:
-        The output, (batch, queries, features), and the weights, (batch, heads, queries, keys).
+        The output, (batch, queries, features), and the weights, (batch, heads, queries, keys), or None.
     """
     batch, length, features = query.shape
     q, k, v = project(query, key, value, weights)
@@ -81,9 +83,11 @@ def multihead(
     if bias is not None:
         unseen = k.shape[2] - bias.shape[-1]
         bias = np.pad(bias, [(0, 0)] * (bias.ndim - 1) + [(0, unseen)])
-    attention = attention_weights(q, k, bias, 1 / math.sqrt(size))
-    attended = matmul(attention, v).swapaxes(1, 2).reshape(batch, length, features)
-    return linear(attended, weights.output, weights.output_bias), attention
+    scale = 1 / math.sqrt(size)
+    attention = attention_weights(q, k, bias, scale) if needs_weights else None
+    attended = weighted_values(q, k, v, bias, scale) if attention is None else matmul(attention, v)
+    joined = attended.swapaxes(1, 2).reshape(batch, length, features)
+    return linear(joined, weights.output, weights.output_bias), attention
 
 
 def _extended(x: Array, extra: Array | None) -> Array:

@@ -88,8 +88,9 @@ def _attend(
     weights: tuple[Array, Array, Array, Array],
     mask: Array | None,
     mask_type: int | None,
-) -> tuple[Array, Array]:
-    """Return output and weights of attention, (batch, heads, queries, keys)."""
+    needs_weights: bool,
+) -> tuple[Array, Array | None]:
+    """Return output and weights of attention, (batch, heads, queries, keys), or None."""
     packed, packed_bias, output, output_bias = weights
     q, k, v = np.split(packed, 3)
     projections = Projections(
@@ -104,7 +105,7 @@ def _attend(
         extra_value=None,
     )
     bias = _bias(mask, mask_type, query.dtype)
-    return multihead(query, key, value, projections, heads, bias, False)
+    return multihead(query, key, value, projections, heads, bias, False, needs_weights)
 
 
 def _infer_encoder_layer(
@@ -189,7 +190,7 @@ def transformer_encoder_layer(
     activation = gelu if use_gelu else relu
 
     def attend(x: Array) -> Array:
-        return _attend(x, x, x, num_heads, weights, mask, mask_type)[0]
+        return _attend(x, x, x, num_heads, weights, mask, mask_type, False)[0]
 
     def feed_forward(x: Array) -> Array:
         return linear(activate(activation, linear(x, ffn_weight_1, ffn_bias_1)), ffn_weight_2, ffn_bias_2)
@@ -253,8 +254,8 @@ def native_multi_head_attention(
     del embed_dim
     weights = (qkv_weight, qkv_bias, proj_weight, proj_bias)
     sequences = (widen(query), widen(key), widen(value))
-    output, attention = _attend(*sequences, num_head, weights, mask, mask_type)
-    if not need_weights:
+    output, attention = _attend(*sequences, num_head, weights, mask, mask_type, need_weights)
+    if attention is None:
         attention = np.empty((0,), query.dtype)
     elif average_attn_weights:
         attention = attention.mean(axis=1)

@@ -167,16 +167,19 @@ def multihead_attention(
     sequences = {place: _batched(operands[place], batch_first) for place in places[:3]}
     q, k, v = sequences[places.query], sequences[places.key], sequences[places.value]
     bias = _score_bias(_at(operands, places.attn_mask), _at(operands, places.key_padding_mask), q, num_heads)
-    output, attention = multihead(q, k, v, _projections(**weights), num_heads, bias, add_zero_attn)
+    needs_weights = 1 in results or 2 in results
+    output, attention = multihead(
+        q, k, v, _projections(**weights), num_heads, bias, add_zero_attn, needs_weights
+    )
     target = operands[places.query]
     if target.ndim == 2:
-        output, attention = output[0], attention[0]
+        output, attention = output[0], None if attention is None else attention[0]
     elif not batch_first:
         output = output.swapaxes(0, 1)
     return (
         narrow(output, target.dtype),
-        narrow(attention.mean(axis=-3), target.dtype) if 1 in results else None,
-        narrow(attention, target.dtype) if 2 in results else None,
+        narrow(attention.mean(axis=-3), target.dtype) if attention is not None and 1 in results else None,
+        narrow(attention, target.dtype) if attention is not None and 2 in results else None,
     )
 
 

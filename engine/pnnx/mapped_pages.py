@@ -69,12 +69,12 @@ def sha256_of(data: Array) -> str | None:
 
 
 def _owner_of(data: Array | memoryview) -> mmap.mmap | None:
-    """Return the mapped file that bytes lie in; None where they lie in no such file."""
+    """Return the mapped file that bytes lie in; None where they lie in none: mapped memory need not be a file's."""
     base: Any = data
     while isinstance(base, np.ndarray):
         base = base.base
     owner = base.obj if isinstance(base, memoryview) else base
-    return owner if isinstance(owner, mmap.mmap) else None
+    return owner if isinstance(owner, mmap.mmap) and owner in _mapped else None
 
 
 def in_pieces(data: memoryview) -> Iterator[memoryview]:

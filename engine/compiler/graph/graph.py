@@ -69,7 +69,8 @@ class LoweredGraph:
 
     def dissolve(self) -> None:
         """Clear the graph, so that its weights are freed as soon as nothing else refers to them."""
-        for node in self.nodes:
+        removed = (node for tensor in self.tensors.values() for node in (tensor.node, *tensor.users))
+        for node in {*self.nodes, *removed}:
             node.inputs.clear()
             node.outputs.clear()
         self.nodes.clear()

@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.compiler.memory.alignment import WORD
 from engine.compiler.program.execution import NativeRun
+from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.observation import RunObserver, kept
 from engine.compiler.program.program import Program
 from engine.compiler.program.trial import nudged, trial_inputs
@@ -102,6 +103,28 @@ def _runs_in_numpy(program: Program, arrays: dict[str, Array], outputs: Sequence
     return True
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """A result that never leaves the registers of its kernel, and what it is made of.
+
+    Attributes:
+        step: the operator.
+        position: of the result among the operator's.
+        sources: the operator's inputs, or how they are made.
+    """
+
+    step: Step
+    position: int
+    sources: "tuple[Value | _Made, ...]"
+
+    def again(self, by: float) -> Value:
+        """Compute the result from slightly perturbed tensors."""
+        inputs = [
+            _moved(source.again(by) if isinstance(source, _Made) else source, by) for source in self.sources
+        ]
+        return self.step.layer.forward(inputs)[self.position]
+
+
 class _Comparison:
     """One run of a program, compared with the reference implementation.
 
@@ -124,7 +147,8 @@ class _Comparison:
         self._next = 0
         self._readers = Counter(slot for _, step in self._steps for slot in set(step.inputs))
         self._values: dict[int, Value] = {}
-        self._made_by: dict[int, tuple[Step, list[Value]]] = {}
+        self._made: dict[int, _Made] = {}
+        self._packed = _packed_weights(program)
 
     def run(self, arrays: dict[str, Array], outputs: Sequence[str]) -> None:
         """Run the program on inputs by operand name.
@@ -148,15 +172,24 @@ class _Comparison:
 
     def _look(self, name: str, value: Value) -> None:
         """Take what the program computed, and compare what can be compared by now."""
-        self._values[self._names[name]] = kept(value)
+        slot = self._names[name]
+        self._values[slot] = value
         while self._next < len(self._steps) and self.refusal is None:
             place, step = self._steps[self._next]
             seen = self._program.observables.by_slot
-            awaited = (slot for slot in (*step.inputs, *step.outputs) if slot in seen)
-            if not all(slot in self._values for slot in awaited):
-                return
+            awaited = (each for each in (*step.inputs, *step.outputs) if each in seen)
+            if not all(each in self._values for each in awaited):
+                break
+            if slot in step.inputs:
+                self._keep(slot, value)
             self._compare(place, step)
             self._next += 1
+        self._keep(slot, value)
+
+    def _keep(self, slot: int, value: Value) -> None:
+        """Copy a value that lies in the memory of the run, if it is still needed."""
+        if self._values.get(slot) is value:
+            self._values[slot] = kept(value)
 
     def _compare(self, place: int, step: Step) -> None:
         """Run the reference of a step on the program's inputs of it, and compare the two."""
@@ -164,24 +197,26 @@ class _Comparison:
         with operands_rounded(self._program.precisions.get(place) is Precision.BF16):
             exact = step.layer.unrounded(inputs)
         if any(slot not in self._program.observables.by_slot for slot in step.outputs):
-            self._compute_reference(step, inputs, exact)
+            self._take_reference(step, exact)
         for slot, wanted in zip(step.outputs, exact, strict=True):
             if slot in self._program.observables.by_slot and self.refusal is None:
                 self._judge(place, step, slot, wanted)
-        for weight in _weights(step):
+        kernel = self._program.fused_into.get(place, place)
+        for weight in (*_weights(step), *self._packed.get(kernel, ())):
             release_pages(weight)
-        for slot in set(step.inputs):
-            self._readers[slot] -= 1
+        self._readers.subtract(set(step.inputs))
+        for slot in {*step.inputs, *step.outputs}:
             if not self._readers[slot]:
-                del self._values[slot]
+                self._values.pop(slot, None)
+                self._made.pop(slot, None)
 
-    def _compute_reference(self, step: Step, inputs: list[Value], exact: tuple[Value, ...]) -> None:
+    def _take_reference(self, step: Step, exact: tuple[Value, ...]) -> None:
         """Take the layer's own results for those that never leave the registers of the kernel that it is fused with."""
         rounded = step.layer.rounded(exact) if step.layer.output_scales else exact
         for slot, value in zip(step.outputs, rounded, strict=True):
             if slot not in self._program.observables.by_slot:
                 self._values[slot] = value
-                self._made_by[slot] = (step, inputs)
+                self._made[slot] = _Made(step, step.outputs.index(slot), tuple(self._sources(step)))
 
     def _judge(self, place: int, step: Step, slot: int, wanted: Value) -> None:
         ours = self._values[slot]
@@ -232,22 +267,12 @@ class _Comparison:
 
     def _again(self, step: Step, position: int, by: float) -> Array:
         """Compute a result again from slightly perturbed tensors, including those within its kernel."""
-        made = self._made_by
-        inputs = [self._values[slot] for slot in step.inputs]
-        again = [
-            self._moved_result(*made[slot], slot, by) if slot in made else _moved(value, by)
-            for slot, value in zip(step.inputs, inputs, strict=True)
-        ]
-        return next(arrays_in(step.layer.forward(again)[position]))
+        again = _Made(step, position, tuple(self._sources(step))).again(by)
+        return next(arrays_in(again))
 
-    def _moved_result(self, step: Step, inputs: list[Value], slot: int, by: float) -> Value:
-        again = [
-            self._moved_result(*self._made_by[source], source, by)
-            if source in self._made_by
-            else _moved(value, by)
-            for source, value in zip(step.inputs, inputs, strict=True)
-        ]
-        return _moved(step.layer.forward(again)[step.outputs.index(slot)], by)
+    def _sources(self, step: Step) -> Iterator["Value | _Made"]:
+        """Yield the inputs of a step: how those within its kernel are made, and the values of the others."""
+        yield from (self._made.get(slot) or self._values[slot] for slot in step.inputs)
 
     def _report(self, place: int, step: Step, ours: Array, wanted: Array) -> None:
         distance, scale = _distance(ours, wanted), _largest(wanted)
@@ -284,6 +309,18 @@ def _weights(step: Step) -> Iterator[Array]:
     yield from (value for value in layer.arguments.values() if isinstance(value, np.ndarray))
     if layer.int8 is not None:
         yield layer.int8.weights.integers
+
+
+def _packed_weights(program: Program) -> dict[int, list[Array]]:
+    """Return the weights that the kernels of each operator read, by its place."""
+    packed: dict[int, list[Array]] = {}
+    calls = iter(program.calls)
+    for instruction in program.instructions:
+        if isinstance(instruction, NativeSteps):
+            for owner in instruction.owners:
+                loads = (view.buffer.load for view in next(calls).arguments)
+                packed.setdefault(owner, []).extend(load() for load in loads if load is not None)
+    return packed
 
 
 def _scale_of(step: Step, slot: int) -> TensorScale | None:

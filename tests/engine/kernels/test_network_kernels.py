@@ -113,6 +113,18 @@ def test_variance_is_taken_around_the_mean() -> None:
     np.testing.assert_allclose(normalization.layer_norm(x, 1, None, None, 1e-5), expected, atol=2e-3)
 
 
+@pytest.mark.parametrize("bias_rows", [0, 1, 700])
+def test_attention_over_many_keys_is_computed_some_queries_at_a_time(bias_rows: int) -> None:
+    """1.4 million scores are several blocks: the last one is smaller."""
+    query, key, value = (RNG.normal(size=(1, 2, 700, 8)) for _ in range(3))
+    key, value = key.repeat(2, axis=-2)[..., :1000, :], value.repeat(2, axis=-2)[..., :1000, :]
+    mask = RNG.normal(size=(2, bias_rows, 1000)) if bias_rows else None
+    scores = query @ key.swapaxes(-1, -2) / math.sqrt(8) + (0 if mask is None else mask)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = weights / weights.sum(-1, keepdims=True) @ value
+    np.testing.assert_allclose(attend(query, key, value, mask, False, None, False), wanted, rtol=1e-10)
+
+
 def test_a_query_that_sees_no_key_gets_zeros_or_nan() -> None:
     query = np.ones((1, 2, 3), np.float32)
     mask = np.array([[True, True], [False, False]])

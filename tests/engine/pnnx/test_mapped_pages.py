@@ -1,5 +1,6 @@
 """Memory of mapped files that is given back, and read again where it is needed."""
 
+import mmap
 import re
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.compiler.memory.release import release_file_pages
-from engine.pnnx.mapped_pages import map_file
+from engine.pnnx.mapped_pages import map_file, release_pages
 
 BYTES = 1 << 20
 
@@ -35,3 +36,10 @@ def test_mapped_files_are_given_back_and_read_again(tmp_path: Path) -> None:
     release_file_pages()
     assert resident_kilobytes(array.ctypes.data) == 0
     assert array.tobytes() == content
+
+
+def test_memory_without_a_file_keeps_what_it_holds() -> None:
+    array = np.frombuffer(mmap.mmap(-1, BYTES), np.uint8)
+    array[...] = 7
+    release_pages(array)
+    assert (array == 7).all()

@@ -1,5 +1,7 @@
 """Pointwise work moves into what it works on, wherever nobody else needs that."""
 
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -292,6 +294,21 @@ def test_parallel_convolutions_become_one(
     reference = models.make_graph(tmp_path, "\n".join(text), weights_of("\n".join(text)), backend="numpy")
     (wanted,) = reference.run([x]).outputs
     np.testing.assert_allclose(native, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_added_weights_are_freed_with_their_graph(tmp_path: Path) -> None:
+    lines = (branch("c", "a", (3, 3), (1, 1)), branch("d", "b", (1, 1), (0, 0)), add("s", "a", "b", "y"))
+    gc.disable()  # which would free them some time later
+    try:
+        graph = fused(tmp_path, FOUR, *lines, relu("r", "y", "z"), out("z"))
+        (node,) = work_of(graph)
+        assert isinstance(node, Convolution)
+        weight = weakref.ref(node.weight)
+        del node
+        graph.dissolve()
+        assert weight() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

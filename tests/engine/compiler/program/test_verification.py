@@ -1,6 +1,7 @@
 """A program that gives anything else than the reference layers is not used, and the reason is reported."""
 
 import logging
+import tracemalloc
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -283,3 +284,24 @@ def test_a_model_that_runs_on_no_trial_input_is_reported(
     graph = open_graph(tmp_path, *LINES)
     assert "native" in backends(graph, X)
     assert (graph.verification.checked, graph.verification.unchecked) == (0, 1)
+
+
+def test_verification_keeps_no_more_tensors_than_it_compares(tmp_path: Path) -> None:
+    """The memory of a chain of layers, half of which never leave the registers of another's kernel, does not add up."""
+    layers = 16
+    lines = ["pnnx.Input in 0 1 x0 #x0=(2048,64)f32"]
+    for i in range(layers):
+        lines.append(
+            f"nn.Linear l{i} 1 1 x{i} h{i} bias=True in_features=64 out_features=64 @bias=(64)f32 @weight=(64,64)f32"
+        )
+        lines.append(f"F.gelu g{i} 1 1 h{i} x{i + 1} $input=h{i}")
+    graph = open_graph(tmp_path, *lines, f"pnnx.Output out 1 0 x{layers}")
+    tensor = TensorSpec((2048, 64), np.dtype(np.float32))
+    tracemalloc.start()
+    try:
+        assert graph.prepare([tensor]) is not None
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert graph.verification.checked == 1
+    assert peak < layers * tensor.nbytes
