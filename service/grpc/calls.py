@@ -9,7 +9,7 @@ from google.protobuf.json_format import ParseDict
 from service.config.override import parse_load_parameters
 from service.errors import ServiceError
 from service.grpc.front import Front, Incoming, UnaryHandler
-from service.grpc.infer_request import parameters_of
+from service.grpc.infer_request import parameter_of, parameters_of
 from service.grpc.messages import message_class, parse
 from service.http.changes import needs_one_process
 from service.repository.loaded_model import LoadedModel
@@ -143,10 +143,7 @@ class PlainCalls:
 
     async def log_settings(self, request: Any, incoming: Incoming) -> dict[str, Any]:
         """Show, or change, what is logged."""
-        values = {}
-        for name, entry in request.settings.items():
-            chosen = entry.WhichOneof("parameter_choice")
-            values[name] = None if chosen is None else getattr(entry, chosen)
+        values = {name: parameter_of(entry) for name, entry in request.settings.items()}
         if values:
             self._front.check_key("POST", LOG_PATH, incoming.context)
             self._check_alone()

@@ -1,11 +1,9 @@
 """A `ModelInferRequest`, split into raw tensors, none of which is copied, and a head that protobuf parses."""
 
-from typing import NamedTuple
-
 from service.config.limits import too_large
-from service.grpc.wire import BYTES, fields, malformed
+from service.grpc.wire import BYTES, fields
 
-_MODEL_NAME, _MODEL_VERSION, _ID, _INPUTS, _RAW = 1, 2, 3, 5, 7
+_INPUTS, _RAW = 5, 7
 """Numbers of fields of a `ModelInferRequest`."""
 _STRINGS = (_INPUTS, 5, 8)
 """Numbers of the fields in which the strings of an input lie: those of the request, the input and its contents."""
@@ -17,43 +15,20 @@ _MAX_HEAD_BYTES = 8 << 20
 """Maximum bytes of a request besides raw tensors and strings."""
 
 
-class InferMessage(NamedTuple):
-    """A request.
-
-    Attributes:
-        model: the name of the model.
-        version: its version; empty where none is named.
-        id: the client's id of the request; empty where there is none.
-        head: the message without its id and its raw tensors. Requests that differ in these alone have equal heads.
-        raw: the raw contents, in the order of the inputs; empty where the inputs have contents of their own.
-    """
-
-    model: str
-    version: str
-    id: str
-    head: bytes
-    raw: tuple[memoryview, ...]
-
-
-def split(data: bytes) -> InferMessage:
-    """Split a request.
+def split(data: bytes) -> tuple[bytes, list[memoryview]]:
+    """Return a request without its raw tensors, for protobuf to parse, and the raw tensors in the order of the inputs.
 
     Raises:
         ServiceError: 400 `invalid_message`, 413 `too_many_values`.
     """
     message = memoryview(data)
-    names = {_MODEL_NAME: b"", _MODEL_VERSION: b"", _ID: b""}
     kept: list[memoryview] = []
     raw: list[memoryview] = []
     for count, field in enumerate(fields(message), 1):
         _check_count(count)
-        number = field.number if field.kind == BYTES else 0
-        if number == _RAW:
+        if field.number == _RAW and field.kind == BYTES:
             raw.append(field.value)
-            continue
-        if number in names:
-            names[number] = bytes(field.value)
-        if number != _ID:
+        else:
             kept.append(message[field.start : field.end])
     head = b"".join(kept)
     if len(head) > _BRIEF_BYTES:
@@ -61,8 +36,7 @@ def split(data: bytes) -> InferMessage:
         if size > _MAX_HEAD_BYTES:
             place = "the message, without raw_input_contents and bytes_contents,"
             raise too_large("too_many_values", place, size, _MAX_HEAD_BYTES, "bytes")
-    model, version, own_id = (_text(names[number]) for number in (_MODEL_NAME, _MODEL_VERSION, _ID))
-    return InferMessage(model, version, own_id, head, tuple(raw))
+    return head, raw
 
 
 def _measure(message: memoryview, path: tuple[int, ...]) -> tuple[int, int]:
@@ -80,10 +54,3 @@ def _measure(message: memoryview, path: tuple[int, ...]) -> tuple[int, int]:
 def _check_count(count: int) -> None:
     if count > _MAX_FIELDS:
         raise too_large("too_many_values", "the message", count, _MAX_FIELDS, "fields")
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        raise malformed("a name is not UTF-8") from error

@@ -17,7 +17,7 @@ from service.errors import ListenError
 from service.grpc.calls import LOG_PATH, TRACE_PATH, PlainCalls, plain_response
 from service.grpc.front import Front, Method, Rpc, UnaryHandler
 from service.grpc.health import Health
-from service.grpc.inference import Inference
+from service.grpc.inference import infer
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE
 from service.grpc.options import CONNECTION_SECONDS, channel_options, tls_credentials
 from service.grpc.streaming import Streams
@@ -62,8 +62,7 @@ class GrpcServer:
         self._shared_port = None if slot is None else slot.grpc_port
         self._credentials = tls_credentials(settings)
         self._health = Health(front.services)
-        self._inference = Inference(front.services)
-        self._streams = Streams(front, self._inference, STREAM)
+        self._streams = Streams(front, STREAM)
         self._server: grpc.aio.Server | None = None
         self._ending: asyncio.Task[None] | None = None
         self._draining = asyncio.Event()
@@ -81,7 +80,7 @@ class GrpcServer:
             options=channel_options(settings, is_shared=self._shared_port is not None),
             maximum_concurrent_rpcs=max_connections(),
         )
-        inference = _inference_handlers(self._front, self._inference)
+        inference = _inference_handlers(self._front)
         inference["ModelStreamInfer"] = _stream(self._front, self._streams)
         handlers = inference, _health_handlers(self._front, self._health)
         for service, methods in zip((INFERENCE_SERVICE, HEALTH_SERVICE), handlers, strict=True):
@@ -166,7 +165,7 @@ def _address(settings: Settings, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _inference_handlers(front: Front, inference: Inference) -> _Handlers:
+def _inference_handlers(front: Front) -> _Handlers:
     calls = PlainCalls(front)
     plain: dict[str, tuple[Callable[..., Any], str, str]] = {
         "ServerLive": (calls.server_live, "GET", "/v2/health/live"),
@@ -194,8 +193,8 @@ def _inference_handlers(front: Front, inference: Inference) -> _Handlers:
         handlers[name] = _unary(
             front, Method(f"/{INFERENCE_SERVICE}/{name}", "GET", "/v2"), calls.shared_memory
         )
-    infer = Method(f"/{INFERENCE_SERVICE}/ModelInfer", "POST", _INFER_PATH)
-    return handlers | {"ModelInfer": _unary(front, infer, inference.respond)}
+    model_infer = Method(f"/{INFERENCE_SERVICE}/ModelInfer", "POST", _INFER_PATH)
+    return handlers | {"ModelInfer": _unary(front, model_infer, partial(infer, front.services))}
 
 
 def _stream(front: Front, streams: Streams) -> grpc.RpcMethodHandler:

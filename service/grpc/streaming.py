@@ -6,8 +6,7 @@ from collections import Counter
 from service.context import Peer, RequestContext
 from service.errors import ServiceError, shutting_down
 from service.grpc.front import Front, Incoming, Method, Rpc, explain
-from service.grpc.infer_message import split
-from service.grpc.inference import Inference
+from service.grpc.inference import infer, read_message
 from service.grpc.messages import ModelInferResponse, message_class
 from service.grpc.status import CANCELLED, OK, code_of, details_of
 from service.grpc.wire import prefix
@@ -36,13 +35,11 @@ class Streams:
 
     Args:
         front: admits calls.
-        inference: runs models.
         method: the call.
     """
 
-    def __init__(self, front: Front, inference: Inference, method: Method) -> None:
+    def __init__(self, front: Front, method: Method) -> None:
         self._front = front
-        self._inference = inference
         self._method = method
         self._readers: set[asyncio.Task[None]] = set()
         self._open: Counter[Peer] = Counter()
@@ -135,7 +132,7 @@ class Streams:
         try:
             with self._front.accepted(context) as reservation:
                 reservation.expect(len(data))
-                response = await self._inference.respond(incoming)
+                response = await infer(self._front.services, incoming)
             status = OK
         except Exception as error:
             refusal = explain(error, context.request_id)
@@ -155,7 +152,7 @@ def _failed(data: bytes, refusal: ServiceError) -> bytes:
     response = _Response(error_message=details_of(refusal))
     response.infer_response.MergeFromString(_FINAL)
     try:
-        response.infer_response.id = split(data).id
+        response.infer_response.id = read_message(data)[0].id
     except ServiceError:
         response.infer_response.id = ""
     written: bytes = response.SerializeToString()

@@ -26,7 +26,7 @@ async def test_a_stream_ends_however_far_it_has_come(steps: int) -> None:
     lifecycle, unused = Lifecycle(), None
     front: Any = SimpleNamespace(services=SimpleNamespace(lifecycle=lifecycle), unread=unused)
     client: Any = Silent()
-    streams = Streams(front, unused, unused)  # type: ignore[arg-type]  # no request comes
+    streams = Streams(front, unused)  # type: ignore[arg-type]  # no request comes
     stream = asyncio.create_task(streams._exchange(client, RequestContext("r")))
     for _ in range(steps):
         await asyncio.sleep(0)
