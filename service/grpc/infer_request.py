@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from service.codec.conversion import to_integers
+from service.codec.json_numbers import MAX_RANK
 from service.errors import ServiceError
 from service.v2.binary import write_strings
 from service.v2.datatypes import BOOL, BYTES, DTYPES
 from service.v2.document import Document, bad_request
-from service.v2.request import InferRequest, InputTensor, parse_request
+from service.v2.request import InferRequest, InputTensor, check_counts, parse_request
 
 _FIELD_OF = {
     BOOL: "bool_contents",
@@ -42,6 +43,7 @@ def read_request(message: Any, raw: Sequence[memoryview]) -> InferRequest:
     Raises:
         ServiceError: 400, 413 `too_many_values`.
     """
+    check_counts(message.inputs, message.outputs)
     request = parse_request(_document(message))
     if raw:
         for tensor, entry in zip(request.inputs, message.inputs, strict=True):
@@ -110,7 +112,7 @@ def _input(entry: Any) -> Document:
     return {
         "name": entry.name,
         "datatype": entry.datatype,
-        "shape": list(entry.shape),
+        "shape": entry.shape[: MAX_RANK + 1],  # more are refused, and take long to convert
         "parameters": {**parameters_of(entry), "binary_data_size": 0},
     }
 

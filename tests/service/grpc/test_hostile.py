@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from tritonclient.grpc import service_pb2
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.grpc.infer_message import split
+from service.grpc.infer_request import read_request
+from service.grpc.inference import read_message
 from service.grpc.options import channel_options, is_unpacking_bounded
 from service.grpc.status import details_of
 from service.grpc.wire import FIXED32, FIXED64, VARINT, prefix, varint
@@ -142,6 +145,20 @@ def test_more_than_may_be_sent(raw: RawClient) -> None:
     too_long = message(model_name="same_f32", raw_input_contents=[bytes(200_001)])
     assert raw.refusal(too_long)[0] == "RESOURCE_EXHAUSTED"
     assert raw.refusal(b"", method="Nothing")[0] == "UNIMPLEMENTED"
+
+
+def test_many_dimensions_and_many_inputs_are_not_converted() -> None:
+    dimensions = message(inputs=[described(shape=(1,) * 1_000_000)])
+    inputs = message(inputs=[described()] * 1025)
+    for data, code in ((dimensions, "invalid_tensor"), (inputs, "too_many_values")):
+        request, raw = read_message(data)
+        tracemalloc.start()
+        with pytest.raises(ServiceError) as caught:
+            read_request(request, raw)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert caught.value.code == code
+        assert peak < 1 << 16
 
 
 def peak_bytes(pid: int) -> int:
