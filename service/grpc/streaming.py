@@ -3,15 +3,16 @@
 import asyncio
 from collections import Counter
 
-from service.context import Peer, RequestContext
+from service.context import Peer
 from service.errors import ServiceError, shutting_down
-from service.grpc.front import Front, Incoming, Method, Rpc, explain
+from service.grpc.front import Front, Incoming, explain
 from service.grpc.inference import infer, read_message
-from service.grpc.messages import ModelInferResponse, message_class
+from service.grpc.messages import INFERENCE_SERVICE, ModelInferResponse, message_class
 from service.grpc.status import CANCELLED, OK, code_of, details_of
 from service.grpc.wire import prefix
 from service.lifecycle import Phase
 
+PATH = f"/{INFERENCE_SERVICE}/ModelStreamInfer"
 _Response = message_class("inference.ModelStreamInferResponse")
 _RESPONSE = 2
 """Number of the field of a `ModelStreamInferResponse` for a response."""
@@ -35,12 +36,10 @@ class Streams:
 
     Args:
         front: admits calls.
-        method: the call.
     """
 
-    def __init__(self, front: Front, method: Method) -> None:
+    def __init__(self, front: Front) -> None:
         self._front = front
-        self._method = method
         self._readers: set[asyncio.Task[None]] = set()
         self._open: Counter[Peer] = Counter()
 
@@ -49,20 +48,19 @@ class Streams:
         for reader in self._readers:
             reader.cancel()
 
-    async def run(self, rpc: Rpc, context: RequestContext) -> bytes:
+    async def run(self, incoming: Incoming) -> bytes:
         """Respond to the requests of a stream; returns the end of it, which is no message.
 
         Raises:
-            ServiceError: 401, 429 or 503; of a strict stream also the first error.
+            ServiceError: 429 or 503; of a strict stream also the first error.
         """
-        self._front.admit(self._method, context)
-        client = context.client
+        client = incoming.context.client
         if self._open[client] >= MAX_STREAMS:
             message = f"a client may have {MAX_STREAMS} streams open; close one of them"
             raise ServiceError(429, "too_many_streams", message, {"limit": MAX_STREAMS})
         self._open[client] += 1
         try:
-            await self._exchange(rpc, context)
+            await self._exchange(incoming)
         finally:
             self._open[client] -= 1
             if not self._open[client]:
@@ -75,27 +73,25 @@ class Streams:
     def _is_draining(self) -> bool:
         return self._front.services.lifecycle.phase is Phase.DRAINING
 
-    async def _exchange(self, rpc: Rpc, context: RequestContext) -> None:
+    async def _exchange(self, call: Incoming) -> None:
         responses: _Responses = asyncio.Queue(_MAX_AHEAD)
         try:
             async with asyncio.TaskGroup() as tasks:
-                reader = tasks.create_task(self._read(rpc, context, responses, tasks))
+                reader = tasks.create_task(self._read(call, responses, tasks))
                 reader.add_done_callback(self._readers.discard)
-                await self._write(rpc, context, responses)
+                await self._write(call, responses)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
 
-    async def _read(
-        self, rpc: Rpc, context: RequestContext, responses: _Responses, tasks: asyncio.TaskGroup
-    ) -> None:
+    async def _read(self, call: Incoming, responses: _Responses, tasks: asyncio.TaskGroup) -> None:
         """Begin with each request that comes, until the client sends no more or the server drains."""
         begun: asyncio.Task[bytes | ServiceError] | None = None
         # not before it runs: a reader that is cancelled before would never end the stream
         if (reader := asyncio.current_task()) is not None:
             self._readers.add(reader)
         try:
-            while not self._is_draining and isinstance(data := await rpc.read(), bytes):
-                begun = tasks.create_task(self._respond(Incoming(rpc, context, data)))
+            while not self._is_draining and isinstance(data := await call.rpc.read(), bytes):
+                begun = tasks.create_task(self._respond(Incoming(call.rpc, call.context, data)))
                 await responses.put(begun)
                 begun = None
         except asyncio.CancelledError:
@@ -105,7 +101,7 @@ class Streams:
             await responses.put(begun)
         await responses.put(None)
 
-    async def _write(self, rpc: Rpc, context: RequestContext, responses: _Responses) -> None:
+    async def _write(self, call: Incoming, responses: _Responses) -> None:
         """Send the responses, each as soon as it is there and those before it are sent.
 
         A message that is being sent is never aborted: gRPC would not let the call be ended afterwards.
@@ -113,21 +109,21 @@ class Streams:
         Raises:
             ServiceError: the stream is strict, and a request was refused.
         """
-        unread = self._front.unread
+        unread, client = self._front.unread, call.context.client
         while (task := await responses.get()) is not None:
             response = await task
             if isinstance(response, ServiceError):
                 raise response
-            unread.add(context.client, len(response))
+            unread.add(client, len(response))
             try:
-                await rpc.write(response)
+                await call.rpc.write(response)
             finally:
-                unread.remove(context.client, len(response))
+                unread.remove(client, len(response))
 
     async def _respond(self, incoming: Incoming) -> bytes | ServiceError:
         """Return a `ModelStreamInferResponse`, an error in it where there is no response; if strict, the error."""
         data, context, spans = incoming.data, incoming.context, self._front.spans
-        span = None if spans is None else spans.begin_call(self._method.path[1:], None)
+        span = None if spans is None else spans.begin_call(PATH[1:], None)
         status = CANCELLED
         try:
             with self._front.accepted(context) as reservation:
