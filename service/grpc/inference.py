@@ -13,10 +13,9 @@ from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.grpc.front import Incoming
-from service.grpc.infer_message import split
 from service.grpc.infer_request import raw_contents, read_request
 from service.grpc.messages import ModelInferRequest, ModelInferResponse, parse
-from service.grpc.wire import prefix
+from service.grpc.wire import prefix, split
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, ProtocolName, RunOutcome
 from service.services import Services

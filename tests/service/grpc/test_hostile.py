@@ -17,12 +17,11 @@ from tritonclient.grpc import service_pb2
 
 from service.config.settings import Settings
 from service.errors import ServiceError
-from service.grpc.infer_message import split
 from service.grpc.infer_request import read_request
 from service.grpc.inference import read_message
 from service.grpc.options import channel_options, is_unpacking_bounded
 from service.grpc.status import details_of
-from service.grpc.wire import FIXED32, FIXED64, VARINT, prefix, varint
+from service.grpc.wire import FIXED32, FIXED64, VARINT, prefix, split, varint
 from tests.service.grpc.servers import RawClient, reported
 from tests.service.grpc.test_streaming import STREAM
 from tests.service.server.process import SOON, ServerProcess
