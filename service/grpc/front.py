@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 import grpc
 
 from service.context import REQUEST_ID_HEADER, RequestContext, address_of, choose_request_id
 from service.errors import ServiceError, as_service_error, shutting_down
-from service.grpc.status import CANCELLED, OK, code_of, details_of, metadata_of
+from service.grpc.status import code_of, details_of, metadata_of, status_of
 from service.grpc.unread_responses import SMALL_BYTES, UnreadResponses
 from service.grpc.wire import malformed
 from service.http.access import Access
@@ -23,6 +23,9 @@ from service.http.error_handlers import internal_error
 from service.lifecycle import Phase
 from service.log_context import request_id
 from service.services import Services
+
+if TYPE_CHECKING:
+    from service.telemetry.spans import CallSpan
 
 _ID_KEY = REQUEST_ID_HEADER.lower()
 _READING, _CHANGE = ("GET", "/v2"), ("POST", "/v2/logging")
@@ -130,6 +133,32 @@ class Front:
             if is_counted:
                 lifecycle.end_request()
 
+    async def attempt(
+        self, handler: Handler, incoming: Incoming, span: "CallSpan | None"
+    ) -> bytes | ServiceError:
+        """Return what a handler returns, or the error for the client; faults of the server are logged.
+
+        Args:
+            handler: makes the response.
+            incoming: its call, or a request of that.
+            span: ends when it returns.
+        """
+        outcome: bytes | ServiceError | None = None
+        try:
+            outcome = await handler(incoming)
+        except grpc.aio.AbortError:  # gRPC knows of the end of the call already
+            raise
+        except Exception as error:
+            outcome = as_service_error(error)
+            if outcome is None:
+                _logger.exception("unhandled error")
+                outcome = internal_error(incoming.context.request_id)
+            error.__traceback__ = None  # its frames refer to the error: together they would outlive the call
+        finally:
+            if span is not None:
+                span.end(status_of(outcome))
+        return outcome
+
     def check_change(self, context: RequestContext) -> None:
         """Check whether a call may change the server, which one of several processes would do alone.
 
@@ -142,40 +171,34 @@ class Front:
 
     async def _serve(self, path: str, handler: Handler, rpc: Rpc, is_polled: bool) -> bytes:
         """Return the last response message of a call, or end it with an error; record it."""
-        incoming = open_call(rpc)
-        context, status, span = incoming.context, CANCELLED, None
+        incoming, outcome, span = open_call(rpc), None, None
+        context = incoming.context
         if self.spans is not None and not is_polled:
             span = self.spans.begin_call(path[1:], context.headers)
         try:
-            if not is_polled:
-                self._admit(context)
-            response = await handler(incoming)
-            status = OK
-        except Exception as error:
-            refusal = explain(error, context.request_id)
-            status = code_of(refusal).name
-            error.__traceback__ = None  # its frames refer to the error: together they would outlive the call
-            if refusal.status == 503:
+            outcome = await self.attempt(partial(self._admit, handler, is_polled=is_polled), incoming, span)
+            if isinstance(outcome, bytes):
+                return outcome
+            if outcome.status == 503:
                 await self.services.error_throttle.wait(context.client)
-            metadata = (*metadata_of(refusal), (_ID_KEY, context.request_id))
-            await rpc.abort(code_of(refusal), details_of(refusal), metadata)
-            raise AssertionError("a refused call goes on") from error
+            metadata = (*metadata_of(outcome), (_ID_KEY, context.request_id))
+            await rpc.abort(code_of(outcome), details_of(outcome), metadata)
+            raise AssertionError("a refused call goes on")
         finally:
-            self.services.telemetry.request_log.record_call(context, path, status)
-            if span is not None:
-                span.end(status)
-        return response
+            self.services.telemetry.request_log.record_call(context, path, status_of(outcome))
 
-    def _admit(self, context: RequestContext) -> None:
-        """Check whether a call may be made now, and by its client.
+    async def _admit(self, handler: Handler, incoming: Incoming, *, is_polled: bool) -> bytes:
+        """Return what a handler returns, if its call may be made now, and by its client.
 
         Raises:
             ServiceError: 401, 429 or 503.
         """
-        if self.services.lifecycle.phase is Phase.DRAINING:
-            raise shutting_down()
-        self._check_key(_READING, context)
-        self.unread.check(context.client)
+        if not is_polled:
+            if self.services.lifecycle.phase is Phase.DRAINING:
+                raise shutting_down()
+            self._check_key(_READING, incoming.context)
+            self.unread.check(incoming.context.client)
+        return await handler(incoming)
 
     def _check_key(self, call: tuple[str, str], context: RequestContext) -> None:
         """Check whether a call has the key that a request over HTTP needs; a client is known by its key."""
@@ -226,17 +249,3 @@ def client_of(peer: str) -> str:
         return peer
     host = unquote(place).rpartition(":")[0]
     return address_of((host.strip("[]"),))
-
-
-def explain(error: Exception, own_id: str) -> ServiceError:
-    """Return the error for the client; faults of the server are logged.
-
-    Raises:
-        Exception: the error itself, where gRPC knows of the end of the call already.
-    """
-    if isinstance(error, grpc.aio.AbortError):
-        raise error
-    known = as_service_error(error)
-    if known is None:
-        _logger.error("unhandled error", exc_info=error)
-    return known or internal_error(own_id)

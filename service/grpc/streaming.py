@@ -5,10 +5,10 @@ from collections import Counter
 
 from service.context import Peer
 from service.errors import ServiceError, shutting_down
-from service.grpc.front import Front, Incoming, explain
+from service.grpc.front import Front, Incoming
 from service.grpc.inference import infer, read_message
 from service.grpc.messages import INFERENCE_SERVICE, ModelInferResponse, message_class
-from service.grpc.status import CANCELLED, OK, code_of, details_of
+from service.grpc.status import details_of
 from service.grpc.wire import prefix
 from service.lifecycle import Phase
 
@@ -122,25 +122,18 @@ class Streams:
 
     async def _respond(self, incoming: Incoming) -> bytes | ServiceError:
         """Return a `ModelStreamInferResponse`, an error in it where there is no response; if strict, the error."""
-        data, context, spans = incoming.data, incoming.context, self._front.spans
+        data, spans = incoming.data, self._front.spans
         span = None if spans is None else spans.begin_call(PATH[1:], None)
-        status = CANCELLED
-        try:
-            with self._front.accepted(context) as reservation:
-                reservation.expect(len(data))
-                response = await infer(self._front.services, incoming)
-            status = OK
-        except Exception as error:
-            refusal = explain(error, context.request_id)
-            status = code_of(refusal).name
-            error.__traceback__ = None
-            if context.headers.get(_STRICT_KEY) == b"true":
-                return refusal
-            return _failed(data, refusal)
-        finally:
-            if span is not None:
-                span.end(status)
-        return prefix(_RESPONSE, len(response) + len(_FINAL)) + response + _FINAL
+        outcome = await self._front.attempt(self._infer, incoming, span)
+        if isinstance(outcome, bytes):
+            return prefix(_RESPONSE, len(outcome) + len(_FINAL)) + outcome + _FINAL
+        is_strict = incoming.context.headers.get(_STRICT_KEY) == b"true"
+        return outcome if is_strict else _failed(data, outcome)
+
+    async def _infer(self, incoming: Incoming) -> bytes:
+        with self._front.accepted(incoming.context) as reservation:
+            reservation.expect(len(incoming.data))
+            return await infer(self._front.services, incoming)
 
 
 def _failed(data: bytes, refusal: ServiceError) -> bytes:
