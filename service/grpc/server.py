@@ -124,12 +124,11 @@ class GrpcServer:
 def _close_listening_sockets(port: int) -> None:
     """Accept no more connections on a port, without what gRPC does to calls when it stops. Linux only."""
     for entry in _DESCRIPTORS.iterdir():
-        with (
-            suppress(OSError),
-            socket.socket(fileno=os.dup(int(entry.name))) as opened,
-        ):  # it may be no socket
-            if _listens(opened, port):
-                opened.shutdown(socket.SHUT_RD)
+        with suppress(OSError):  # it may be closed meanwhile
+            if entry.readlink().name.startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(entry.name))) as opened:
+                    if _listens(opened, port):
+                        opened.shutdown(socket.SHUT_RD)
 
 
 def _listens(opened: socket.socket, port: int) -> bool:
