@@ -42,12 +42,14 @@ class Incoming:
     Attributes:
         rpc: the call, for gRPC.
         context: its id, and who sent it.
-        data: its message, once that has arrived; empty where there are many.
+        data: its message, once that has arrived; empty where there are many, or once it is parsed.
+        own_id: the client's id of the request to run a model, once it is parsed.
     """
 
     rpc: Rpc
     context: RequestContext
     data: bytes = b""
+    own_id: str = ""
 
 
 Handler = Callable[[Incoming], Awaitable[bytes]]

@@ -50,7 +50,7 @@ async def _receive(services: Services, incoming: Incoming) -> Job[bytes]:
     received, context = perf_counter_ns(), incoming.context
     message, raw = read_message(incoming.data)
     is_small = len(incoming.data) <= _SMALL_BYTES + sum(map(len, raw))
-    incoming.data = b""
+    incoming.data, incoming.own_id = b"", message.id
     model = services.choose_model(message.model_name or None, message.model_version or None, context.headers)
     context.model = model.name
     make = partial(GrpcExchange, model, message, raw, services.limits)

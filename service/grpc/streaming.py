@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 
 from service.context import Peer
 from service.errors import ServiceError, shutting_down
@@ -122,13 +123,13 @@ class Streams:
 
     async def _respond(self, incoming: Incoming) -> bytes | ServiceError:
         """Return a `ModelStreamInferResponse`, an error in it where there is no response; if strict, the error."""
-        data, spans = incoming.data, self._front.spans
+        spans = self._front.spans
         span = None if spans is None else spans.begin_call(PATH[1:], None)
         outcome = await self._front.attempt(self._infer, incoming, span)
         if isinstance(outcome, bytes):
             return prefix(_RESPONSE, len(outcome) + len(_FINAL)) + outcome + _FINAL
         is_strict = incoming.context.headers.get(_STRICT_KEY) == b"true"
-        return outcome if is_strict else _failed(data, outcome)
+        return outcome if is_strict else _failed(incoming, outcome)
 
     async def _infer(self, incoming: Incoming) -> bytes:
         with self._front.accepted(incoming.context) as reservation:
@@ -136,13 +137,13 @@ class Streams:
             return await infer(self._front.services, incoming)
 
 
-def _failed(data: bytes, refusal: ServiceError) -> bytes:
+def _failed(incoming: Incoming, refusal: ServiceError) -> bytes:
     """Return the response to a request that is refused, with the client's id of it where that can be read."""
     response = _Response(error_message=details_of(refusal))
     response.infer_response.MergeFromString(_FINAL)
-    try:
-        response.infer_response.id = read_message(data)[0].id
-    except ServiceError:
-        response.infer_response.id = ""
+    response.infer_response.id = incoming.own_id
+    if incoming.data:  # it was refused before it was parsed, or cannot be
+        with suppress(ServiceError):
+            response.infer_response.id = read_message(incoming.data)[0].id
     written: bytes = response.SerializeToString()
     return written
