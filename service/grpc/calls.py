@@ -12,8 +12,8 @@ from service.errors import ServiceError
 from service.grpc.front import Front, Handler, Incoming
 from service.grpc.infer_request import parameter_of, parameters_of
 from service.grpc.messages import INFERENCE_SERVICE, message_class, parse
+from service.lifecycle import Phase
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.policy import scheduling_policy
 from service.scheduling.trace_setting import TraceSetting
 from service.v2.log_settings import change_log_settings, show_log_settings
 from service.v2.metadata import describe_config, describe_model, describe_server
@@ -74,11 +74,7 @@ class PlainCalls:
 
     async def _server_ready(self, _request: Any, _incoming: Incoming) -> Fields:
         """Return whether requests are accepted."""
-        try:
-            self._services.check_ready()
-        except ServiceError:
-            return {"ready": False}
-        return {"ready": True}
+        return {"ready": self._services.lifecycle.phase is Phase.READY}
 
     async def _model_ready(self, request: Any, incoming: Incoming) -> Fields:
         """Return whether a model accepts requests; not if there is none of that name."""
@@ -100,9 +96,8 @@ class PlainCalls:
 
     async def _model_config(self, request: Any, incoming: Incoming) -> Fields:
         """Describe a model's configuration in Triton's terms."""
-        model = self._find(request, incoming)
-        policy = scheduling_policy(model.config, self._services.settings, model.batching)
-        return {"config": describe_config(model, policy).model_dump(exclude_none=True)}
+        described = describe_config(self._find(request, incoming), self._services.settings)
+        return {"config": described.model_dump(exclude_none=True)}
 
     async def _model_statistics(self, request: Any, incoming: Incoming) -> Fields:
         """Show the statistics of a model, of one version of it, or of all models."""

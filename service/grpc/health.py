@@ -28,7 +28,7 @@ class Health:
 
     def __init__(self, front: Front) -> None:
         self._front = front
-        self._services = front.services
+        self._lifecycle = front.services.lifecycle
         self._changed = asyncio.Event()
         self._has_left = False
 
@@ -73,7 +73,7 @@ class Health:
         sent = None
         while True:
             changed, status = self._changed, self._status(service)
-            is_draining = self._services.lifecycle.phase is Phase.DRAINING
+            is_draining = self._lifecycle.phase is Phase.DRAINING
             if self._has_left and not is_draining:
                 raise shutting_down()
             if status != sent:
@@ -86,10 +86,6 @@ class Health:
     def _status(self, service: str) -> bytes:
         status = _SERVICE_UNKNOWN
         if service in _KNOWN:
-            try:
-                self._services.check_ready()
-                status = _SERVING
-            except ServiceError:
-                status = _NOT_SERVING
+            status = _SERVING if self._lifecycle.phase is Phase.READY else _NOT_SERVING
         written: bytes = _Response(status=status).SerializeToString()
         return written
