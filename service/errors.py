@@ -127,6 +127,18 @@ def engine_error(
     return ServiceError(422, code, str(error))
 
 
+def as_service_error(error: Exception) -> ServiceError | None:
+    """Return the error to respond with when a request ended in an exception; None for a fault of the server."""
+    match error:
+        case ServiceError():
+            return error
+        case InputError() | LayerError():
+            return engine_error(error)
+        case MemoryError():
+            return out_of_memory()
+    return None
+
+
 def _fits(shape: Sequence[int], declared: Sequence[int | None]) -> bool:
     return len(shape) == len(declared) and all(
         expected in (None, dim) for dim, expected in zip(shape, declared, strict=True)

@@ -9,7 +9,6 @@ from service.config.override import parse_load_parameters
 from service.context import context_of
 from service.http.document import read_document
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.policy import scheduling_policy
 from service.scheduling.trace_setting import TraceSetting
 from service.services import services_of
 from service.v2.document import Document, member
@@ -239,8 +238,7 @@ def _metadata(request: Request, model: LoadedModel) -> ModelMetadata:
 
 
 def _configuration(request: Request, model: LoadedModel) -> ModelConfiguration:
-    policy = scheduling_policy(model.config, services_of(request).settings, model.batching)
-    return describe_config(model, policy)
+    return describe_config(model, services_of(request).settings)
 
 
 def _statistics(request: Request, versions: Sequence[tuple[str, str]]) -> ModelStatisticsList:

@@ -37,7 +37,7 @@ def parse_shape(value: Any, place: str) -> tuple[int, ...]:
     """
     sound = isinstance(value, list) and len(value) <= MAX_RANK
     if not sound or not all(type(dim) is int and 0 <= dim < 1 << 62 for dim in value):
-        shown = repr(value)[:80]
+        shown = repr(value[:80] if isinstance(value, list) else value)[:80]
         raise invalid(place, f"shape is {shown}", f"a list of at most {MAX_RANK} whole numbers from 0")
     return tuple(value)
 

@@ -6,67 +6,54 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 import grpc
 
-from engine import InputError, LayerError
 from service.context import REQUEST_ID_HEADER, RequestContext, address_of, choose_request_id
-from service.errors import ServiceError, engine_error, out_of_memory, shutting_down
-from service.grpc.status import CANCELLED, OK, code_of, details_of, metadata_of
+from service.errors import ServiceError, as_service_error, shutting_down
+from service.grpc.status import code_of, details_of, metadata_of, status_of
 from service.grpc.unread_responses import SMALL_BYTES, UnreadResponses
 from service.grpc.wire import malformed
 from service.http.access import Access
 from service.http.body import BodyBudget, Reservation
+from service.http.changes import needs_one_process
 from service.http.error_handlers import internal_error
 from service.lifecycle import Phase
 from service.log_context import request_id
 from service.services import Services
 
+if TYPE_CHECKING:
+    from service.telemetry.spans import CallSpan
+
 _ID_KEY = REQUEST_ID_HEADER.lower()
+_READING, _CHANGE = ("GET", "/v2"), ("POST", "/v2/logging")
+"""Requests over HTTP that need the keys of calls: of all, and of those that change the server."""
 
 Rpc: TypeAlias = grpc.aio.ServicerContext
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A call that clients may make.
-
-    Attributes:
-        path: its service and name, as `/inference.GRPCInferenceService/ModelInfer`.
-        http_method: method of the same call over HTTP, which decides what key it needs.
-        http_path: its path over HTTP.
-        is_polled: whether it is served while the server drains, and to everybody at any rate.
-    """
-
-    path: str
-    http_method: str
-    http_path: str
-    is_polled: bool = False
-
-
 @dataclass(slots=True)
 class Incoming:
-    """A call whose message has arrived.
+    """A call.
 
     Attributes:
         rpc: the call, for gRPC.
         context: its id, and who sent it.
-        data: its message.
+        data: its message, once that has arrived; empty where there are many, or once it is parsed.
+        own_id: the client's id of the request to run a model, once it is parsed.
     """
 
     rpc: Rpc
     context: RequestContext
-    data: bytes
+    data: bytes = b""
+    own_id: str = ""
 
 
-UnaryHandler = Callable[[Incoming], Awaitable[bytes]]
+Handler = Callable[[Incoming], Awaitable[bytes]]
 """Returns the response message of a call; raises ServiceError."""
-
-Run = Callable[[Rpc, RequestContext], Awaitable[bytes]]
-"""Returns the message that ends a call, whose messages it reads itself; raises ServiceError."""
 
 
 class Front:
@@ -90,70 +77,50 @@ class Front:
         self.unread = UnreadResponses(services.settings.unsent_bytes)
         self.spans = services.telemetry.spans
 
-    async def handle(self, method: Method, response: UnaryHandler, rpc: Rpc) -> bytes:
-        """Return the response to a call with one message, or end it with an error.
+    def unary(self, path: str, handler: Handler, *, is_polled: bool = False) -> grpc.RpcMethodHandler:
+        """Return what serves a call with one message each way.
+
+        To gRPC it is one that takes a stream, so that messages are read when the call has been admitted, and not
+        before.
 
         Args:
-            method: which call it is.
-            response: makes the response.
-            rpc: the call, its message not read yet.
+            path: service and name of the call, as `/inference.GRPCInferenceService/ModelInfer`.
+            handler: makes the response.
+            is_polled: whether it is served while the server drains, and to everybody at any rate.
         """
-        return await self.run(method, partial(self._respond, method, response), rpc)
 
-    async def run(self, method: Method, run: Run, rpc: Rpc) -> bytes:
-        """Return the last response message of a call, or end it with an error; record it.
+        async def respond(_requests: object, rpc: Rpc) -> bytes:
+            return await self._serve(
+                path, partial(self.with_message, handler, is_polled=is_polled), rpc, is_polled
+            )
+
+        return grpc.stream_unary_rpc_method_handler(respond)
+
+    def stream(self, path: str, handler: Handler, *, is_polled: bool = False) -> grpc.RpcMethodHandler:
+        """Return what serves a call whose handler writes the responses, and returns none.
 
         Args:
-            method: which call it is.
-            run: admits the call, and returns its response.
-            rpc: the call.
+            path: service and name of the call.
+            handler: serves the call.
+            is_polled: as above.
         """
-        context = open_call(rpc, client_of(rpc.peer()))
-        status = CANCELLED
-        span = None
-        if self.spans is not None and not method.is_polled:
-            span = self.spans.begin_call(method.path[1:], context.headers)
-        try:
-            response = await run(rpc, context)
-            status = OK
-        except Exception as error:
-            refusal = explain(error, context.request_id)
-            status = code_of(refusal).name
-            error.__traceback__ = None  # its frames refer to the error: together they would outlive the call
-            if refusal.status == 503:
-                await self.services.error_throttle.wait(context.client)
-            metadata = (*metadata_of(refusal), (_ID_KEY, context.request_id))
-            await rpc.abort(code_of(refusal), details_of(refusal), metadata)
-            raise AssertionError("a refused call goes on") from error
-        finally:
-            self.services.telemetry.request_log.record_call(context, method.path, status)
-            if span is not None:
-                span.end(status)
+
+        async def exchange(_requests: object, rpc: Rpc) -> None:
+            await self._serve(path, handler, rpc, is_polled)
+
+        return grpc.stream_stream_rpc_method_handler(exchange)
+
+    async def with_message(self, handler: Handler, incoming: Incoming, *, is_polled: bool = False) -> bytes:
+        """Return what a handler returns once the message of its call has arrived, which takes a part of the budget."""
+        rpc, context = incoming.rpc, incoming.context
+        with self.accepted(context, is_counted=not is_polled) as reservation:
+            incoming.data = await self._receive(rpc)
+            reservation.expect(len(incoming.data))
+            response = await handler(incoming)
+        if len(response) > SMALL_BYTES:
+            self.unread.add_until_done(context.client, len(response), rpc)
+        rpc.set_trailing_metadata(((_ID_KEY, context.request_id),))
         return response
-
-    def admit(self, method: Method, context: RequestContext) -> None:
-        """Check whether a call may be made now, and by its client.
-
-        Raises:
-            ServiceError: 401, 403 or 503.
-        """
-        if method.is_polled:
-            return
-        if self.services.lifecycle.phase is Phase.DRAINING:
-            raise shutting_down()
-        if self._access.is_limited:
-            self.check_key(method.http_method, method.http_path, context)
-        self.unread.check(context.client)
-
-    def check_key(self, http_method: str, http_path: str, context: RequestContext) -> None:
-        """Check whether a call has the key that the same call needs over HTTP; a client is known by its key.
-
-        Raises:
-            ServiceError: 401 or 403.
-        """
-        client = self._access.check(http_method, http_path, context.headers.items())
-        if client is not None:
-            context.client = client
 
     @contextmanager
     def accepted(self, context: RequestContext, *, is_counted: bool = True) -> Iterator[Reservation]:
@@ -168,18 +135,78 @@ class Front:
             if is_counted:
                 lifecycle.end_request()
 
-    async def _respond(
-        self, method: Method, response: UnaryHandler, rpc: Rpc, context: RequestContext
-    ) -> bytes:
-        self.admit(method, context)
-        with self.accepted(context, is_counted=not method.is_polled) as reservation:
-            data = await self._receive(rpc)
-            reservation.expect(len(data))
-            answered = await response(Incoming(rpc, context, data))
-        if len(answered) > SMALL_BYTES:
-            self.unread.add_until_done(context.client, len(answered), rpc)
-        rpc.set_trailing_metadata(((_ID_KEY, context.request_id),))
-        return answered
+    async def attempt(
+        self, handler: Handler, incoming: Incoming, span: "CallSpan | None"
+    ) -> bytes | ServiceError:
+        """Return what a handler returns, or the error for the client; faults of the server are logged.
+
+        Args:
+            handler: makes the response.
+            incoming: its call, or a request of that.
+            span: ends when it returns.
+        """
+        outcome: bytes | ServiceError | None = None
+        try:
+            outcome = await handler(incoming)
+        except grpc.aio.AbortError:  # gRPC knows of the end of the call already
+            raise
+        except Exception as error:
+            outcome = as_service_error(error)
+            if outcome is None:
+                _logger.exception("unhandled error")
+                outcome = internal_error(incoming.context.request_id)
+            error.__traceback__ = None  # its frames refer to the error: together they would outlive the call
+        finally:
+            if span is not None:
+                span.end(status_of(outcome))
+        return outcome
+
+    def check_change(self, context: RequestContext) -> None:
+        """Check whether a call may change the server, which one of several processes would do alone.
+
+        Raises:
+            ServiceError: 401, 403.
+        """
+        self._check_key(_CHANGE, context)
+        if self.services.process is not None:
+            raise needs_one_process()
+
+    async def _serve(self, path: str, handler: Handler, rpc: Rpc, is_polled: bool) -> bytes:
+        """Return the last response message of a call, or end it with an error; record it."""
+        incoming, outcome, span = open_call(rpc), None, None
+        context = incoming.context
+        if self.spans is not None and not is_polled:
+            span = self.spans.begin_call(path[1:], context.headers)
+        try:
+            outcome = await self.attempt(partial(self._admit, handler, is_polled=is_polled), incoming, span)
+            if isinstance(outcome, bytes):
+                return outcome
+            if outcome.status == 503:
+                await self.services.error_throttle.wait(context.client)
+            metadata = (*metadata_of(outcome), (_ID_KEY, context.request_id))
+            await rpc.abort(code_of(outcome), details_of(outcome), metadata)
+            raise AssertionError("a refused call goes on")
+        finally:
+            self.services.telemetry.request_log.record_call(context, path, status_of(outcome))
+
+    async def _admit(self, handler: Handler, incoming: Incoming, *, is_polled: bool) -> bytes:
+        """Return what a handler returns, if its call may be made now, and by its client.
+
+        Raises:
+            ServiceError: 401, 429 or 503.
+        """
+        if not is_polled:
+            if self.services.lifecycle.phase is Phase.DRAINING:
+                raise shutting_down()
+            self._check_key(_READING, incoming.context)
+            self.unread.check(incoming.context.client)
+        return await handler(incoming)
+
+    def _check_key(self, call: tuple[str, str], context: RequestContext) -> None:
+        """Check whether a call has the key that a request over HTTP needs; a client is known by its key."""
+        client = self._access.check(*call, context.headers.items())
+        if client is not None:
+            context.client = client
 
     async def _receive(self, rpc: Rpc) -> bytes:
         """Return the message of a call, once it has arrived.
@@ -202,19 +229,14 @@ class Front:
         return data
 
 
-def open_call(rpc: Rpc, client: str) -> RequestContext:
-    """Start the context of a call, in the task that serves it.
-
-    Args:
-        rpc: the call.
-        client: address of its client.
-    """
+def open_call(rpc: Rpc) -> Incoming:
+    """Start the context of a call, in the task that serves it."""
     headers: dict[bytes, bytes] = {}
     for key, value in rpc.invocation_metadata() or ():
         headers.setdefault(key.encode(), value.encode() if isinstance(value, str) else value)
-    context = RequestContext(choose_request_id(headers), headers=headers, client=client)
+    context = RequestContext(choose_request_id(headers), headers=headers, client=client_of(rpc.peer()))
     request_id.set(context.request_id)
-    return context
+    return Incoming(rpc, context)
 
 
 @lru_cache(4096)
@@ -229,21 +251,3 @@ def client_of(peer: str) -> str:
         return peer
     host = unquote(place).rpartition(":")[0]
     return address_of((host.strip("[]"),))
-
-
-def explain(error: Exception, own_id: str) -> ServiceError:
-    """Return the error for the client; faults of the server are logged.
-
-    Raises:
-        Exception: the error itself, where gRPC knows of the end of the call already.
-    """
-    if isinstance(error, grpc.aio.AbortError):
-        raise error
-    if isinstance(error, ServiceError):
-        return error
-    if isinstance(error, InputError | LayerError):
-        return engine_error(error)
-    if isinstance(error, MemoryError):
-        return out_of_memory()
-    _logger.error("unhandled error", exc_info=error)
-    return internal_error(own_id)

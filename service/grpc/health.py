@@ -1,12 +1,14 @@
 """`grpc.health.v1`: whether requests are accepted, for whatever supervises the process or balances calls."""
 
 import asyncio
+from functools import partial
+
+import grpc
 
 from service.errors import ServiceError, shutting_down
-from service.grpc.front import Incoming
+from service.grpc.front import Front, Incoming
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE, message_class, parse
 from service.lifecycle import Phase
-from service.services import Services
 
 _Request = message_class("grpc.health.v1.HealthCheckRequest")
 _Response = message_class("grpc.health.v1.HealthCheckResponse")
@@ -21,13 +23,22 @@ class Health:
     """Serves the calls of the health service. Used on the event loop only.
 
     Args:
-        services: the parts of the server.
+        front: admits calls.
     """
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._changed: set[asyncio.Event] = set()
+    def __init__(self, front: Front) -> None:
+        self._front = front
+        self._lifecycle = front.services.lifecycle
+        self._changed = asyncio.Event()
         self._has_left = False
+
+    def handlers(self) -> dict[str, grpc.RpcMethodHandler]:
+        """Return what serves each call, by its name."""
+        watch = partial(self._front.with_message, self._watch, is_polled=True)
+        return {
+            "Check": self._front.unary(f"/{HEALTH_SERVICE}/Check", self._check, is_polled=True),
+            "Watch": self._front.stream(f"/{HEALTH_SERVICE}/Watch", watch, is_polled=True),
+        }
 
     def leave(self) -> None:
         """Have all who watch ask again, on connections to other processes."""
@@ -36,10 +47,10 @@ class Health:
 
     def notify(self) -> None:
         """Notify all watchers that the server's phase may have changed."""
-        for event in self._changed:
-            event.set()
+        self._changed.set()
+        self._changed = asyncio.Event()
 
-    async def check(self, incoming: Incoming) -> bytes:
+    async def _check(self, incoming: Incoming) -> bytes:
         """Return whether a service accepts requests.
 
         Raises:
@@ -51,41 +62,30 @@ class Health:
             raise ServiceError(404, "service_not_found", message, {"known": list(_KNOWN[1:])})
         return self._status(service)
 
-    async def watch(self, incoming: Incoming) -> bytes:
-        """Send whether a service accepts requests, now and whenever that changes; return the last response.
-
-        The server's shutdown ends the call.
+    async def _watch(self, incoming: Incoming) -> bytes:
+        """Send whether a service accepts requests, now and whenever that changes, until the server drains.
 
         Raises:
             ServiceError: 400 `invalid_message`, 413 `body_too_large`, 503 `shutting_down` where another process takes
                 the place of this one.
         """
         service = str(parse(_Request, incoming.data, _MAX_BYTES).service)
-        event = asyncio.Event()
-        self._changed.add(event)
         sent = None
-        try:
-            while True:
-                event.clear()
-                status = self._status(service)
-                if self._services.lifecycle.phase is Phase.DRAINING:
-                    return status
-                if self._has_left:
-                    raise shutting_down()
-                if status != sent:
-                    await incoming.rpc.write(status)
-                    sent = status
-                await event.wait()
-        finally:
-            self._changed.discard(event)
+        while True:
+            changed, status = self._changed, self._status(service)
+            is_draining = self._lifecycle.phase is Phase.DRAINING
+            if self._has_left and not is_draining:
+                raise shutting_down()
+            if status != sent:
+                await incoming.rpc.write(status)
+                sent = status
+            if is_draining:
+                return b""
+            await changed.wait()
 
     def _status(self, service: str) -> bytes:
         status = _SERVICE_UNKNOWN
         if service in _KNOWN:
-            try:
-                self._services.check_ready()
-                status = _SERVING
-            except ServiceError:
-                status = _NOT_SERVING
+            status = _SERVING if self._lifecycle.phase is Phase.READY else _NOT_SERVING
         written: bytes = _Response(status=status).SerializeToString()
         return written

@@ -4,23 +4,21 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import grpc
 
 from service.config.settings import Settings
 from service.errors import ListenError
-from service.grpc.calls import LOG_PATH, TRACE_PATH, PlainCalls, plain_response
-from service.grpc.front import Front, Method, Rpc, UnaryHandler
+from service.grpc.calls import PlainCalls
+from service.grpc.front import Front
 from service.grpc.health import Health
-from service.grpc.inference import Inference
+from service.grpc.inference import infer
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE
 from service.grpc.options import CONNECTION_SECONDS, channel_options, tls_credentials
-from service.grpc.streaming import Streams
+from service.grpc.streaming import PATH, Streams
 from service.lifecycle import Phase
 from service.processes.slot import Slot
 from service.server.connection_policy import max_connections
@@ -31,14 +29,6 @@ _LEAVE_SECONDS = 1.2 * CONNECTION_SECONDS
 """Seconds in which all clients of a process that is replaced connect to others."""
 _DESCRIPTORS = Path("/proc/self/fd")
 
-_SHARED_MEMORY = tuple(
-    f"{kind}SharedMemory{call}"
-    for kind in ("System", "Cuda")
-    for call in ("Status", "Register", "Unregister")
-)
-_INFER_PATH = "/v2/models/M/infer"
-STREAM = Method(f"/{INFERENCE_SERVICE}/ModelStreamInfer", "POST", _INFER_PATH)
-_Handlers = dict[str, grpc.RpcMethodHandler]
 _logger = logging.getLogger(__name__)
 
 
@@ -61,9 +51,8 @@ class GrpcServer:
         self._settings = settings = front.services.settings
         self._shared_port = None if slot is None else slot.grpc_port
         self._credentials = tls_credentials(settings)
-        self._health = Health(front.services)
-        self._inference = Inference(front.services)
-        self._streams = Streams(front, self._inference, STREAM)
+        self._health = Health(front)
+        self._streams = Streams(front)
         self._server: grpc.aio.Server | None = None
         self._ending: asyncio.Task[None] | None = None
         self._draining = asyncio.Event()
@@ -81,10 +70,12 @@ class GrpcServer:
             options=channel_options(settings, is_shared=self._shared_port is not None),
             maximum_concurrent_rpcs=max_connections(),
         )
-        inference = _inference_handlers(self._front, self._inference)
-        inference["ModelStreamInfer"] = _stream(self._front, self._streams)
-        handlers = inference, _health_handlers(self._front, self._health)
-        for service, methods in zip((INFERENCE_SERVICE, HEALTH_SERVICE), handlers, strict=True):
+        infer_path, front = f"/{INFERENCE_SERVICE}/ModelInfer", self._front
+        inference = PlainCalls(front).handlers() | {
+            "ModelInfer": front.unary(infer_path, partial(infer, front.services)),
+            "ModelStreamInfer": front.stream(PATH, self._streams.run),
+        }
+        for service, methods in (INFERENCE_SERVICE, inference), (HEALTH_SERVICE, self._health.handlers()):
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
         port = self._shared_port or settings.grpc_port or 0
         self.port = _bind(self._server, _address(settings, port), self._credentials)
@@ -133,12 +124,11 @@ class GrpcServer:
 def _close_listening_sockets(port: int) -> None:
     """Accept no more connections on a port, without what gRPC does to calls when it stops. Linux only."""
     for entry in _DESCRIPTORS.iterdir():
-        with (
-            suppress(OSError),
-            socket.socket(fileno=os.dup(int(entry.name))) as opened,
-        ):  # it may be no socket
-            if _listens(opened, port):
-                opened.shutdown(socket.SHUT_RD)
+        with suppress(OSError):  # it may be closed meanwhile
+            if entry.readlink().name.startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(entry.name))) as opened:
+                    if _listens(opened, port):
+                        opened.shutdown(socket.SHUT_RD)
 
 
 def _listens(opened: socket.socket, port: int) -> bool:
@@ -164,68 +154,3 @@ def _bind(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredent
 def _address(settings: Settings, port: int) -> str:
     host = settings.host or "::"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _inference_handlers(front: Front, inference: Inference) -> _Handlers:
-    calls = PlainCalls(front)
-    plain: dict[str, tuple[Callable[..., Any], str, str]] = {
-        "ServerLive": (calls.server_live, "GET", "/v2/health/live"),
-        "ServerReady": (calls.server_ready, "GET", "/v2/health/ready"),
-        "ModelReady": (calls.model_ready, "GET", "/v2/models/M/ready"),
-        "ServerMetadata": (calls.server_metadata, "GET", "/v2"),
-        "ModelMetadata": (calls.model_metadata, "GET", "/v2/models/M"),
-        "ModelConfig": (calls.model_config, "GET", "/v2/models/M/config"),
-        "ModelStatistics": (calls.model_statistics, "GET", "/v2/models/stats"),
-        "RepositoryIndex": (calls.repository_index, "POST", "/v2/repository/index"),
-        "RepositoryModelLoad": (calls.repository_model_load, "POST", "/v2/repository/models/M/load"),
-        "RepositoryModelUnload": (calls.repository_model_unload, "POST", "/v2/repository/models/M/unload"),
-        "TraceSetting": (calls.trace_setting, "GET", TRACE_PATH),
-        "LogSettings": (calls.log_settings, "GET", LOG_PATH),
-    }
-    handlers = {
-        name: _unary(
-            front,
-            Method(f"/{INFERENCE_SERVICE}/{name}", verb, path, "/health/" in path),
-            plain_response(name, make),
-        )
-        for name, (make, verb, path) in plain.items()
-    }
-    for name in _SHARED_MEMORY:
-        handlers[name] = _unary(
-            front, Method(f"/{INFERENCE_SERVICE}/{name}", "GET", "/v2"), calls.shared_memory
-        )
-    infer = Method(f"/{INFERENCE_SERVICE}/ModelInfer", "POST", _INFER_PATH)
-    return handlers | {"ModelInfer": _unary(front, infer, inference.respond)}
-
-
-def _stream(front: Front, streams: Streams) -> grpc.RpcMethodHandler:
-    async def exchange(_requests: object, rpc: Rpc) -> None:
-        await front.run(STREAM, streams.run, rpc)
-
-    return grpc.stream_stream_rpc_method_handler(exchange)
-
-
-def _health_handlers(front: Front, health: Health) -> _Handlers:
-    check = Method(f"/{HEALTH_SERVICE}/Check", "GET", "/livez", is_polled=True)
-    watch = Method(f"/{HEALTH_SERVICE}/Watch", "GET", "/livez", is_polled=True)
-
-    async def send(_requests: object, rpc: Rpc) -> None:
-        await rpc.write(await front.handle(watch, health.watch, rpc))
-
-    return {
-        "Check": _unary(front, check, health.check),
-        "Watch": grpc.stream_stream_rpc_method_handler(send),
-    }
-
-
-def _unary(front: Front, method: Method, response: UnaryHandler) -> grpc.RpcMethodHandler:
-    """Return the handler of a call with one message each way.
-
-    To gRPC it is one that takes a stream, so that messages are read when the call has been admitted, and not before.
-    """
-    handle = partial(front.handle, method, response)
-
-    async def respond(_requests: object, rpc: Rpc) -> bytes:
-        return await handle(rpc)
-
-    return grpc.stream_unary_rpc_method_handler(respond)

@@ -4,8 +4,6 @@ import grpc
 
 from service.errors import ServiceError
 
-OK, CANCELLED = grpc.StatusCode.OK.name, grpc.StatusCode.CANCELLED.name
-
 _CODES = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
     401: grpc.StatusCode.UNAUTHENTICATED,
@@ -37,6 +35,13 @@ Metadata = tuple[tuple[str, str], ...]
 def code_of(error: ServiceError) -> grpc.StatusCode:
     """Return the status code of an error; UNKNOWN where its HTTP status has none."""
     return _CODES.get(error.status, grpc.StatusCode.UNKNOWN)
+
+
+def status_of(outcome: bytes | ServiceError | None) -> str:
+    """Return the name of the status of a call by its response or error; None where its client has left."""
+    if outcome is None:
+        return str(grpc.StatusCode.CANCELLED.name)
+    return str((code_of(outcome) if isinstance(outcome, ServiceError) else grpc.StatusCode.OK).name)
 
 
 def details_of(error: ServiceError) -> str:

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 
-from service.context import Peer, RequestContext
+from service.context import Peer
 from service.errors import ServiceError, shutting_down
-from service.grpc.front import Front, Incoming, Method, Rpc, explain
-from service.grpc.infer_message import split
-from service.grpc.inference import Inference
-from service.grpc.messages import ModelInferResponse, message_class
-from service.grpc.status import CANCELLED, OK, code_of, details_of
+from service.grpc.front import Front, Incoming
+from service.grpc.inference import infer, read_message
+from service.grpc.messages import INFERENCE_SERVICE, ModelInferResponse, message_class
+from service.grpc.status import details_of
 from service.grpc.wire import prefix
 from service.lifecycle import Phase
 
+PATH = f"/{INFERENCE_SERVICE}/ModelStreamInfer"
 _Response = message_class("inference.ModelStreamInferResponse")
 _RESPONSE = 2
 """Number of the field of a `ModelStreamInferResponse` for a response."""
@@ -36,14 +37,10 @@ class Streams:
 
     Args:
         front: admits calls.
-        inference: runs models.
-        method: the call.
     """
 
-    def __init__(self, front: Front, inference: Inference, method: Method) -> None:
+    def __init__(self, front: Front) -> None:
         self._front = front
-        self._inference = inference
-        self._method = method
         self._readers: set[asyncio.Task[None]] = set()
         self._open: Counter[Peer] = Counter()
 
@@ -52,20 +49,19 @@ class Streams:
         for reader in self._readers:
             reader.cancel()
 
-    async def run(self, rpc: Rpc, context: RequestContext) -> bytes:
+    async def run(self, incoming: Incoming) -> bytes:
         """Respond to the requests of a stream; returns the end of it, which is no message.
 
         Raises:
-            ServiceError: 401, 429 or 503; of a strict stream also the first error.
+            ServiceError: 429 or 503; of a strict stream also the first error.
         """
-        self._front.admit(self._method, context)
-        client = context.client
+        client = incoming.context.client
         if self._open[client] >= MAX_STREAMS:
             message = f"a client may have {MAX_STREAMS} streams open; close one of them"
             raise ServiceError(429, "too_many_streams", message, {"limit": MAX_STREAMS})
         self._open[client] += 1
         try:
-            await self._exchange(rpc, context)
+            await self._exchange(incoming)
         finally:
             self._open[client] -= 1
             if not self._open[client]:
@@ -78,27 +74,25 @@ class Streams:
     def _is_draining(self) -> bool:
         return self._front.services.lifecycle.phase is Phase.DRAINING
 
-    async def _exchange(self, rpc: Rpc, context: RequestContext) -> None:
+    async def _exchange(self, call: Incoming) -> None:
         responses: _Responses = asyncio.Queue(_MAX_AHEAD)
         try:
             async with asyncio.TaskGroup() as tasks:
-                reader = tasks.create_task(self._read(rpc, context, responses, tasks))
+                reader = tasks.create_task(self._read(call, responses, tasks))
                 reader.add_done_callback(self._readers.discard)
-                await self._write(rpc, context, responses)
+                await self._write(call, responses)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
 
-    async def _read(
-        self, rpc: Rpc, context: RequestContext, responses: _Responses, tasks: asyncio.TaskGroup
-    ) -> None:
+    async def _read(self, call: Incoming, responses: _Responses, tasks: asyncio.TaskGroup) -> None:
         """Begin with each request that comes, until the client sends no more or the server drains."""
         begun: asyncio.Task[bytes | ServiceError] | None = None
         # not before it runs: a reader that is cancelled before would never end the stream
         if (reader := asyncio.current_task()) is not None:
             self._readers.add(reader)
         try:
-            while not self._is_draining and isinstance(data := await rpc.read(), bytes):
-                begun = tasks.create_task(self._respond(Incoming(rpc, context, data)))
+            while not self._is_draining and isinstance(data := await call.rpc.read(), bytes):
+                begun = tasks.create_task(self._respond(Incoming(call.rpc, call.context, data)))
                 await responses.put(begun)
                 begun = None
         except asyncio.CancelledError:
@@ -108,7 +102,7 @@ class Streams:
             await responses.put(begun)
         await responses.put(None)
 
-    async def _write(self, rpc: Rpc, context: RequestContext, responses: _Responses) -> None:
+    async def _write(self, call: Incoming, responses: _Responses) -> None:
         """Send the responses, each as soon as it is there and those before it are sent.
 
         A message that is being sent is never aborted: gRPC would not let the call be ended afterwards.
@@ -116,47 +110,40 @@ class Streams:
         Raises:
             ServiceError: the stream is strict, and a request was refused.
         """
-        unread = self._front.unread
+        unread, client = self._front.unread, call.context.client
         while (task := await responses.get()) is not None:
             response = await task
             if isinstance(response, ServiceError):
                 raise response
-            unread.add(context.client, len(response))
+            unread.add(client, len(response))
             try:
-                await rpc.write(response)
+                await call.rpc.write(response)
             finally:
-                unread.remove(context.client, len(response))
+                unread.remove(client, len(response))
 
     async def _respond(self, incoming: Incoming) -> bytes | ServiceError:
         """Return a `ModelStreamInferResponse`, an error in it where there is no response; if strict, the error."""
-        data, context, spans = incoming.data, incoming.context, self._front.spans
-        span = None if spans is None else spans.begin_call(self._method.path[1:], None)
-        status = CANCELLED
-        try:
-            with self._front.accepted(context) as reservation:
-                reservation.expect(len(data))
-                response = await self._inference.respond(incoming)
-            status = OK
-        except Exception as error:
-            refusal = explain(error, context.request_id)
-            status = code_of(refusal).name
-            error.__traceback__ = None
-            if context.headers.get(_STRICT_KEY) == b"true":
-                return refusal
-            return _failed(data, refusal)
-        finally:
-            if span is not None:
-                span.end(status)
-        return prefix(_RESPONSE, len(response) + len(_FINAL)) + response + _FINAL
+        spans = self._front.spans
+        span = None if spans is None else spans.begin_call(PATH[1:], None)
+        outcome = await self._front.attempt(self._infer, incoming, span)
+        if isinstance(outcome, bytes):
+            return prefix(_RESPONSE, len(outcome) + len(_FINAL)) + outcome + _FINAL
+        is_strict = incoming.context.headers.get(_STRICT_KEY) == b"true"
+        return outcome if is_strict else _failed(incoming, outcome)
+
+    async def _infer(self, incoming: Incoming) -> bytes:
+        with self._front.accepted(incoming.context) as reservation:
+            reservation.expect(len(incoming.data))
+            return await infer(self._front.services, incoming)
 
 
-def _failed(data: bytes, refusal: ServiceError) -> bytes:
+def _failed(incoming: Incoming, refusal: ServiceError) -> bytes:
     """Return the response to a request that is refused, with the client's id of it where that can be read."""
     response = _Response(error_message=details_of(refusal))
     response.infer_response.MergeFromString(_FINAL)
-    try:
-        response.infer_response.id = split(data).id
-    except ServiceError:
-        response.infer_response.id = ""
+    response.infer_response.id = incoming.own_id
+    if incoming.data:  # it was refused before it was parsed, or cannot be
+        with suppress(ServiceError):
+            response.infer_response.id = read_message(incoming.data)[0].id
     written: bytes = response.SerializeToString()
     return written

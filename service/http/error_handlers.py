@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from engine import InputError, LayerError
 from service.context import context_of
-from service.errors import ServiceError, did_you_mean, engine_error, out_of_memory
+from service.errors import ServiceError, as_service_error, did_you_mean
 from service.http.paths import is_v2_path
 from service.services import services_of
 from service.v2.errors import as_v2
@@ -71,17 +71,11 @@ async def _response_error(request: Request, error: Exception) -> Response:
 
 def _explain(request: Request, error: Exception) -> ServiceError:
     match error:
-        case ServiceError():
-            return error
-        case InputError() | LayerError():
-            return engine_error(error)
-        case MemoryError():
-            return out_of_memory()
         case HTTPException():
             return _http_error(request, error)
         case RequestValidationError():
             return _invalid_parameter(error)
-    return internal_error(context_of(request).request_id)
+    return as_service_error(error) or internal_error(context_of(request).request_id)
 
 
 def _http_error(request: Request, error: HTTPException) -> ServiceError:

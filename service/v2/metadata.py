@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from engine import Port
 from service.config.image_config import ImageConfig
+from service.config.settings import Settings
 from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.policy import SchedulingPolicy
+from service.scheduling.policy import SchedulingPolicy, scheduling_policy
 from service.v2.batching import has_dynamic_batch, max_batch_size
 from service.v2.datatypes import BYTES, datatype_of
 from service.v2.ports import DYNAMIC, wire_shape
@@ -58,13 +59,14 @@ def describe_model(model: LoadedModel, versions: Sequence[str]) -> ModelMetadata
     )
 
 
-def describe_config(model: LoadedModel, policy: SchedulingPolicy) -> ModelConfiguration:
+def describe_config(model: LoadedModel, settings: Settings) -> ModelConfiguration:
     """Describe the configuration of a model in the form of Triton's.
 
     Args:
         model: the model.
-        policy: how its requests are scheduled.
+        settings: the server's, which say how its requests are scheduled where the model does not.
     """
+    policy = scheduling_policy(model.config, settings, model.batching)
     parameters: dict[str, str] = {"task": model.config.task}
     images = [tensor.name for tensor in describe_model(model, []).inputs if tensor.parameters]
     if images:

@@ -1,5 +1,6 @@
 """The JSON part of an inference request, checked as far as that is possible without its model."""
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -91,9 +92,7 @@ def parse_request(document: Document) -> InferRequest:
             f"the request has no inputs; expected a list of them, and found {shown(list(document))}"
         )
     outputs = member(document, "outputs", list, "") or []
-    for entries, unit in ((inputs, "inputs"), (outputs, "outputs")):
-        if len(entries) > MAX_TENSORS:
-            raise too_large("too_many_values", "the request", len(entries), MAX_TENSORS, unit)
+    check_counts(inputs, outputs)
     return InferRequest(
         id=member(document, "id", str, ""),
         parameters=parameters,
@@ -103,6 +102,17 @@ def parse_request(document: Document) -> InferRequest:
             for index, entry in enumerate(outputs)
         ),
     )
+
+
+def check_counts(inputs: Sized, outputs: Sized) -> None:
+    """Check how many inputs and outputs a request names.
+
+    Raises:
+        ServiceError: 413 `too_many_values`.
+    """
+    for entries, unit in ((inputs, "inputs"), (outputs, "outputs")):
+        if len(entries) > MAX_TENSORS:
+            raise too_large("too_many_values", "the request", len(entries), MAX_TENSORS, unit)
 
 
 def request_parameters(document: Document) -> InferParameters:

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from tritonclient.grpc import service_pb2
 
 from service.config.settings import Settings
 from service.errors import ServiceError
-from service.grpc.infer_message import split
+from service.grpc.infer_request import read_request
+from service.grpc.inference import read_message
 from service.grpc.options import channel_options, is_unpacking_bounded
 from service.grpc.status import details_of
-from service.grpc.wire import FIXED32, FIXED64, VARINT, prefix, varint
+from service.grpc.wire import FIXED32, FIXED64, VARINT, prefix, split, varint
 from tests.service.grpc.servers import RawClient, reported
 from tests.service.grpc.test_streaming import STREAM
 from tests.service.server.process import SOON, ServerProcess
@@ -144,6 +146,20 @@ def test_more_than_may_be_sent(raw: RawClient) -> None:
     assert raw.refusal(b"", method="Nothing")[0] == "UNIMPLEMENTED"
 
 
+def test_many_dimensions_and_many_inputs_are_not_converted() -> None:
+    dimensions = message(inputs=[described(shape=(1,) * 1_000_000)])
+    inputs = message(inputs=[described()] * 1025)
+    for data, code in ((dimensions, "invalid_tensor"), (inputs, "too_many_values")):
+        request, raw = read_message(data)
+        tracemalloc.start()
+        with pytest.raises(ServiceError) as caught:
+            read_request(request, raw)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert caught.value.code == code
+        assert peak < 1 << 16
+
+
 def peak_bytes(pid: int) -> int:
     """Return the most memory that a process has had so far."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
@@ -255,7 +271,8 @@ def test_numbers_of_a_large_tensor_have_to_be_raw() -> None:
         split(encoded("same_i64", described(), prefix(3, len(packed)) + packed))
     assert caught.value.code == "too_many_values"
     picture = bytes(8 << 20)  # a string is copied, and no more
-    assert split(encoded("digits", described(), prefix(8, len(picture)) + picture)).model == "digits"
+    head, raw = split(encoded("digits", described(), prefix(8, len(picture)) + picture))
+    assert (len(head) > len(picture), raw) == (True, [])
 
 
 @pytest.mark.parametrize("letter", ["a", "\x01", "é", "模", "🂡"])
@@ -308,5 +325,5 @@ CUT = st.builds(lambda cut, junk: SOUND[:cut] + junk, st.integers(0, 60), st.bin
 @given(data=st.binary(max_size=200) | CUT)
 def test_any_bytes_are_split_or_refused(data: bytes) -> None:
     with suppress(ServiceError):
-        parts = split(data)
-        assert sum(map(len, parts.raw)) + len(parts.head) <= len(data) + 16
+        head, raw = split(data)
+        assert sum(map(len, raw)) + len(head) <= len(data)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from service.context import RequestContext
+from service.grpc.front import Incoming
 from service.grpc.streaming import Streams
 from service.lifecycle import Lifecycle
 
@@ -23,11 +24,11 @@ class Silent:
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
 async def test_a_stream_ends_however_far_it_has_come(steps: int) -> None:
-    lifecycle, unused = Lifecycle(), None
-    front: Any = SimpleNamespace(services=SimpleNamespace(lifecycle=lifecycle), unread=unused)
+    lifecycle = Lifecycle()
+    front: Any = SimpleNamespace(services=SimpleNamespace(lifecycle=lifecycle), unread=None)
     client: Any = Silent()
-    streams = Streams(front, unused, unused)  # type: ignore[arg-type]  # no request comes
-    stream = asyncio.create_task(streams._exchange(client, RequestContext("r")))
+    streams = Streams(front)
+    stream = asyncio.create_task(streams._exchange(Incoming(client, RequestContext("r"))))
     for _ in range(steps):
         await asyncio.sleep(0)
     lifecycle.drain()

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.errors import ServiceError
-from service.grpc.infer_message import InferMessage, split
-from service.grpc.infer_request import Head, raw_contents, read_head
+from service.grpc.infer_request import raw_contents, read_request
+from service.grpc.inference import read_message
 from service.grpc.messages import ModelInferRequest
 from service.grpc.wire import BYTES, FIXED32, FIXED64, VARINT, varint
 from service.v2.request import InputTensor
@@ -30,11 +30,6 @@ FIELDS = {
 }
 """Datatype -> field of an `InferTensorContents`, and what its elements are."""
 NUMBERS = {name: number for number, name in enumerate(dict.fromkeys(name for name, _ in FIELDS.values()), 1)}
-
-
-def read(data: bytes) -> tuple[InferMessage, Head]:
-    message = split(data)
-    return message, read_head(message)
 
 
 def long_varint(value: int, more: int) -> bytes:
@@ -127,20 +122,21 @@ def elements_of(entry: Any, tensor: InputTensor) -> bytes:
 @given(messages)
 def test_what_is_accepted_means_what_protobuf_reads(data: bytes) -> None:
     try:
-        message, (request, contents) = read(data)
+        message, raw = read_message(data)
+        request = read_request(message, raw)
         elements = [
-            raw_contents(tensor, own)
-            for tensor, own in zip(request.inputs, contents, strict=True)
-            if not message.raw
+            raw_contents(tensor, entry.contents)
+            for tensor, entry in zip(request.inputs, message.inputs, strict=True)
+            if not raw
         ]
         expected = ModelInferRequest.FromString(data)
     except (ServiceError, DecodeError):
         return
     names = expected.model_name, expected.model_version, expected.id
-    assert (message.model, message.version, message.id) == names
-    assert [bytes(part) for part in message.raw] == list(expected.raw_input_contents)
+    assert (message.model_name, message.model_version, message.id) == names
+    assert [bytes(part) for part in raw] == list(expected.raw_input_contents)
     described = [(tensor.name, tensor.datatype, list(tensor.shape)) for tensor in request.inputs]
     assert described == [(entry.name, entry.datatype, list(entry.shape)) for entry in expected.inputs]
-    if not message.raw:
+    if not raw:
         wanted = [elements_of(*pair) for pair in zip(expected.inputs, request.inputs, strict=True)]
         assert [bytes(part) for part in elements] == wanted
