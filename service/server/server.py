@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 from time import monotonic
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -27,7 +26,6 @@ from service.processes.slot import ABORT, READY, RETIRE, START_FAILED, Slot
 from service.server.connection import Connection
 from service.server.connection_policy import ConnectionPolicy, connection_policy
 from service.server.listener import BACKLOG, listen, url_of
-from service.server.shared_listener import SharedListener
 from service.server.tls import tls_options
 from service.services import Services, services_of
 from service.telemetry.status_line import show_status
@@ -37,6 +35,8 @@ _RESPONSE_SECONDS = 5
 
 UNREAD_SECONDS = 0.2
 """Seconds after a signal in which requests are accepted: some were sent before it, and are not read yet."""
+HANDSHAKE_SECONDS = 10.0
+"""Seconds that a client may take for the handshake of TLS: until then it counts as no connection."""
 _PUBLISH_SECONDS = 5.0
 """Seconds between two times that one of several processes shows its gauges to all."""
 _EXIT_SECONDS = 1.0
@@ -74,7 +74,7 @@ class Server(uvicorn.Server):
         self._policy = policy or connection_policy(services.settings)
         self._signals: list[int] = []
         self._leave_until: float | None = None
-        self._is_replaced = False
+        self._replaced_at: float | None = None
         self._drain_until: float | None = None
         self._is_announced = False
         self._exit_timer: threading.Timer | None = None
@@ -98,6 +98,23 @@ class Server(uvicorn.Server):
         logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
         super().run(sockets)
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, then listen. uvicorn itself would wait a minute for the handshake of TLS."""
+        await super().startup([])
+        loop, tls = asyncio.get_running_loop(), self.config.ssl
+        timeout = None if tls is None else HANDSHAKE_SECONDS
+        self.servers = [
+            await loop.create_server(
+                self._make_connection, sock=opened, ssl=tls, ssl_handshake_timeout=timeout, backlog=BACKLOG
+            )
+            for opened in sockets or []
+        ]
+
+    def _make_connection(self) -> asyncio.Protocol:
+        state, made = self.lifespan.state, self.config.http_protocol_class
+        protocol: asyncio.Protocol = made(config=self.config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
+        return protocol
+
     async def on_tick(self, counter: int) -> bool:
         """Return whether to stop listening; called ten times a second."""
         should_exit = await super().on_tick(counter)
@@ -108,7 +125,9 @@ class Server(uvicorn.Server):
             self._leave()
         if self.lifecycle.phase is not Phase.DRAINING:
             self._announce()
-            return should_exit or (self._is_replaced and self._has_left())
+            return should_exit or (
+                self._replaced_at is not None and self._has_left(monotonic() - self._replaced_at)
+            )
         return self._drain()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -149,26 +168,20 @@ class Server(uvicorn.Server):
 
         Requests that come on connections of this process are still answered.
         """
-        self._is_replaced = True
-        self._leave_until = monotonic() + self.services.settings.drain_seconds
+        self._replaced_at = monotonic()
         for listening in self.servers:
             listening.close()
         for listener in self.services.listeners:
             listener.leave()
         self._end_connections()
 
-    def _has_left(self) -> bool:
-        """Return whether this process, which was replaced, has no more clients, or has waited long enough."""
-        if monotonic() >= (self._leave_until or 0):
+    def _has_left(self, seconds: float) -> bool:
+        """Return whether this process has no more clients, or has waited long enough since it was replaced."""
+        if seconds >= self.services.settings.drain_seconds:
             self.lifecycle.drain()
         others = any(listener.has_clients for listener in self.services.listeners)
-        return not (
-            others or self.server_state.connections or self.lifecycle.accepted or self._has_beginning()
-        )
-
-    def _has_beginning(self) -> bool:
-        """Return whether clients that were accepted have no connection yet."""
-        return False
+        shake_hands = self.config.is_ssl and seconds < HANDSHAKE_SECONDS
+        return not (others or shake_hands or self.server_state.connections or self.lifecycle.accepted)
 
     def _leave(self) -> None:
         """Wait for load balancers to turn away, then drain."""
@@ -240,7 +253,6 @@ class WorkerServer(Server):
         super().__init__(config, services, url, policy)
         self._channel = channel
         self._tasks: list[asyncio.Task[None]] = []
-        self._listeners: list[SharedListener] = []
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note the first signal: a service manager signals all processes, the one that started this one among them."""
@@ -257,12 +269,7 @@ class WorkerServer(Server):
         loop = asyncio.get_running_loop()
         self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._abort_start))
         self._abort_start()  # the signal may have come before that
-        await super().startup([])
-        self._listeners = [
-            SharedListener(opened, self._make_connection, self.config.ssl) for opened in sockets or []
-        ]
-        servers: list[Any] = [*self._listeners]
-        self.servers = servers
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Publish no more, and end."""
@@ -296,14 +303,6 @@ class WorkerServer(Server):
                 is_ready = True
                 self._writer.write(READY)
             await asyncio.sleep(_PUBLISH_SECONDS)
-
-    def _has_beginning(self) -> bool:
-        return any(listener.is_beginning for listener in self._listeners)
-
-    def _make_connection(self) -> asyncio.Protocol:
-        state, made = self.lifespan.state, self.config.http_protocol_class
-        protocol: asyncio.Protocol = made(config=self.config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
-        return protocol
 
     def _abort_start(self) -> None:
         """Load no more once a signal has come: nothing else looks for signals before the application has started."""
