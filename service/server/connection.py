@@ -6,6 +6,7 @@ and pyproject.toml sets an upper bound on uvicorn's version.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterable
 from functools import partial
 from http import HTTPStatus
@@ -45,25 +46,6 @@ READ_AHEAD_BYTES = 1 << 15
 """Bytes of a body that are read before the application asks for them; the packet that they arrive in may have more."""
 
 _logger = logging.getLogger(__name__)
-
-
-class _Trailers(list[tuple[bytes, bytes]]):
-    """Takes the place of the headers while a body in chunks arrives: keeps nothing, and ends after too many.
-
-    uvicorn adds trailers to the headers, without a limit.
-    """
-
-    size = 0
-
-    def append(self, field: tuple[bytes, bytes]) -> None:
-        """Measure a trailer.
-
-        Raises:
-            ValueError: there are too many; the parser ends with it.
-        """
-        self.size += len(field[0]) + len(field[1]) + 4
-        if self.size > HEAD_BYTES:
-            raise ValueError("the trailers are longer than a head may be")
 
 
 class Connection(HttpToolsProtocol):
@@ -173,13 +155,13 @@ class Connection(HttpToolsProtocol):
             self.flow.pause_reading()
 
     def on_chunk_header(self) -> None:
-        """Count a chunk of a body; what follows the last one are trailers, which nobody reads.
+        """Count a chunk of a body.
 
         Raises:
             ServiceError: there are too many for so few bytes; the parser ends with it.
         """
         self._chunks += 1
-        self.headers = _Trailers()
+        self.headers = deque(maxlen=0)  # type: ignore[assignment]  # uvicorn appends trailers, which are to be dropped
         most = FREE_CHUNKS + self._body_bytes // LEAST_CHUNK_BYTES
         if self._chunks > most:
             self._excess = too_large("too_many_values", "the body", self._chunks, most, "chunks")
