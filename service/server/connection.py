@@ -20,7 +20,7 @@ from service.context import REQUEST_ID_HEADER, address_of, choose_request_id, ma
 from service.errors import ServiceError
 from service.http.paths import is_urgent
 from service.log_context import FIELDS
-from service.server.connection_limit import Activity, Use
+from service.server.connection_limit import Activity, Use, choose_closed
 from service.server.connection_policy import ConnectionPolicy
 from service.server.message_head import authority_of, check_head
 from service.server.read_flow import ReadFlow
@@ -76,7 +76,8 @@ class Connection(HttpToolsProtocol):
         transport.set_protocol(self._reader)
         if self._policy.is_leaving:
             self.make_last()
-        self._policy.limit.admit(cast("set[Connection]", self.connections), self)
+        if len(self.connections) > self._policy.most:
+            self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
@@ -215,22 +216,28 @@ class Connection(HttpToolsProtocol):
         """Close at once; what is unsent is lost."""
         self.transport.abort()
 
-    @property
-    def address(self) -> str:
-        """Where the client is: of IPv6 the network; empty where that is not known."""
-        return address_of(self.client)
-
-    def activity(self, now: float) -> Activity | None:
-        """Return what the client is doing; None while it has a request that is being answered."""
+    def activity(self, now: float) -> Activity:
+        """Return what the client is doing."""
+        address = address_of(self.client)
         if self.flow.write_paused:
-            return Activity(Use.RESPONSE, *self._policy.unsent.rate(self, now))
+            return Activity(Use.RESPONSE, *self._policy.unsent.rate(self, now), address)
         if self.cycle is not None and not self.cycle.response_complete:
             if self.pipeline or not self.cycle.more_body:
-                return None
-            return Activity(Use.BODY, self._begun_at, self._body_bytes / max(now - self._begun_at, 1.0))
+                return Activity(Use.RUN, now, address=address)
+            rate = self._body_bytes / max(now - self._begun_at, 1.0)
+            return Activity(Use.BODY, self._begun_at, rate, address)
         if self._idle_since is not None:
-            return Activity(Use.IDLE, self._idle_since)
-        return Activity(Use.HEAD, now if self._head_timer is None else self._head_timer.when() - HEAD_SECONDS)
+            return Activity(Use.IDLE, self._idle_since, address=address)
+        since = now if self._head_timer is None else self._head_timer.when() - HEAD_SECONDS
+        return Activity(Use.HEAD, since, address=address)
+
+    def _make_room(self) -> None:
+        """Close connections that are of less use than this one, which comes too many; or this one."""
+        now = self.loop.time()
+        connections = cast("set[Connection]", self.connections)
+        activities = {connection: connection.activity(now) for connection in connections}
+        for connection in choose_closed(activities, self, self._policy.most, now):
+            connection.abort()
 
     def _await_request(self) -> None:
         """Wait for the next request; the timer of an earlier wait goes on, which costs less than one for each."""

@@ -405,7 +405,6 @@ async def test_blank_lines_are_no_request_and_a_body_that_nobody_reads_may_arriv
             assert connection._idle_since is not None
             assert (connection._idle_since > since) == (data == b"ab")
             activity = connection.activity(0.0)
-            assert activity is not None
             assert activity.use is Use.IDLE
         connection.timeout_keep_alive = 0
         connection._end_wait()
@@ -435,17 +434,16 @@ async def test_connections_show_what_their_clients_do() -> None:
         await until(lambda: bool(held.connections))
         (connection,) = held.connections
 
-        def use() -> Use | None:
-            activity = connection.activity(now())
-            return None if activity is None else activity.use
+        def use() -> Use:
+            return connection.activity(now()).use
 
         assert use() is Use.HEAD
         writer.write(HEAD + b"Content-Length: 4\r\n\r\nab")
         await until(lambda: use() is Use.BODY)
         writer.write(b"cd")
-        await until(lambda: use() is None)
+        await until(lambda: use() is Use.RUN)
         held.may_response.set()
         assert await asyncio.wait_for(reader.readuntil(b"abcd"), 20)
         await until(lambda: use() is Use.IDLE)
-        assert connection.address == "127.0.0.1"
+        assert connection.activity(now()).address == "127.0.0.1"
         writer.close()
