@@ -74,7 +74,6 @@ class Server(uvicorn.Server):
         self._policy = policy or connection_policy(services.settings)
         self._signals: list[int] = []
         self._leave_until: float | None = None
-        self._replaced_at: float | None = None
         self._drain_until: float | None = None
         self._is_announced = False
         self._exit_timer: threading.Timer | None = None
@@ -92,11 +91,6 @@ class Server(uvicorn.Server):
             self.lifecycle.leave()
         else:
             self.lifecycle.drain()
-
-    def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until a signal comes. What uvicorn would log of start and end is logged here."""
-        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-        super().run(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then listen. uvicorn itself would wait a minute for the handshake of TLS."""
@@ -125,9 +119,7 @@ class Server(uvicorn.Server):
             self._leave()
         if self.lifecycle.phase is not Phase.DRAINING:
             self._announce()
-            return should_exit or (
-                self._replaced_at is not None and self._has_left(monotonic() - self._replaced_at)
-            )
+            return should_exit
         return self._drain()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -162,26 +154,6 @@ class Server(uvicorn.Server):
 
     def _report_ready(self) -> None:
         _logger.info("ready: running on %s (Ctrl-C stops it)", self._url)
-
-    def retire(self) -> None:
-        """End once all clients have the last responses of their connections: another one has taken its place.
-
-        Requests that come on connections of this process are still answered.
-        """
-        self._replaced_at = monotonic()
-        for listening in self.servers:
-            listening.close()
-        for listener in self.services.listeners:
-            listener.leave()
-        self._end_connections()
-
-    def _has_left(self, seconds: float) -> bool:
-        """Return whether this process has no more clients, or has waited long enough since it was replaced."""
-        if seconds >= self.services.settings.drain_seconds:
-            self.lifecycle.drain()
-        others = any(listener.has_clients for listener in self.services.listeners)
-        shake_hands = self.config.is_ssl and seconds < HANDSHAKE_SECONDS
-        return not (others or shake_hands or self.server_state.connections or self.lifecycle.accepted)
 
     def _leave(self) -> None:
         """Wait for load balancers to turn away, then drain."""
@@ -239,7 +211,7 @@ class WorkerServer(Server):
         services: as for `Server`.
         url: where it is reached, for the log.
         policy: what its connections share.
-        channel: descriptor of the socket pair to the supervisor; None: there is none.
+        channel: descriptor of the socket pair to the supervisor.
     """
 
     def __init__(
@@ -248,11 +220,12 @@ class WorkerServer(Server):
         services: Services,
         url: str,
         policy: ConnectionPolicy,
-        channel: int | None = None,
+        channel: int,
     ) -> None:
         super().__init__(config, services, url, policy)
         self._channel = channel
         self._tasks: list[asyncio.Task[None]] = []
+        self._replaced_at: float | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note the first signal: a service manager signals all processes, the one that started this one among them."""
@@ -261,15 +234,19 @@ class WorkerServer(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to the supervisor, and start."""
-        if self._channel is not None:
-            self._reader, self._writer = await asyncio.open_connection(
-                sock=socket.socket(fileno=self._channel)
-            )
-            self._tasks.append(asyncio.create_task(self._obey()))
+        self._reader, self._writer = await asyncio.open_connection(sock=socket.socket(fileno=self._channel))
+        self._tasks.append(asyncio.create_task(self._obey()))
         loop = asyncio.get_running_loop()
         self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._abort_start))
         self._abort_start()  # the signal may have come before that
         await super().startup(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop listening, as the base class does, or as all clients have left."""
+        should_exit = await super().on_tick(counter)
+        return should_exit or (
+            self._replaced_at is not None and self._has_left(monotonic() - self._replaced_at)
+        )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Publish no more, and end."""
@@ -277,10 +254,29 @@ class WorkerServer(Server):
             task.cancel()
         await super().shutdown(sockets)
 
+    def retire(self) -> None:
+        """End once all clients have the last responses of their connections: another process has taken its place.
+
+        Requests that come on connections of this process are still answered.
+        """
+        self._replaced_at = monotonic()
+        for listening in self.servers:
+            listening.close()
+        for listener in self.services.listeners:
+            listener.leave()
+        self._end_connections()
+
+    def _has_left(self, seconds: float) -> bool:
+        """Return whether this process has no more clients, or has waited long enough since it was replaced."""
+        if seconds >= self.services.settings.drain_seconds:
+            self.lifecycle.drain()
+        others = any(listener.has_clients for listener in self.services.listeners)
+        shake_hands = self.config.is_ssl and seconds < HANDSHAKE_SECONDS
+        return not (others or shake_hands or self.server_state.connections or self.lifecycle.accepted)
+
     def _report_ready(self) -> None:
         logging.getLogger().setLevel(self.services.settings.log_level.upper())
-        if self._channel is not None:
-            self._tasks.append(asyncio.create_task(self._publish()))
+        self._tasks.append(asyncio.create_task(self._publish()))
 
     async def _obey(self) -> None:
         """Do what the supervisor says; end like on SIGTERM once it has ended."""
@@ -341,6 +337,7 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
     else:
         server = WorkerServer(config, services, url, policy, slot.channel)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # start and end are logged here
     try:
         server.run(sockets)
     except SystemExit as ended:  # uvicorn raises this if it cannot start, after it has logged the reason

@@ -14,7 +14,7 @@ from service.errors import ServiceError
 from service.lifecycle import Lifecycle, Phase
 from service.scheduling.scheduler import Scheduler
 from service.server import server as module
-from service.server.server import HANDSHAKE_SECONDS, UNREAD_SECONDS, Server, run
+from service.server.server import UNREAD_SECONDS, Server, run
 from service.services import Services, services_of
 from service.telemetry.telemetry import make_telemetry
 
@@ -158,20 +158,6 @@ async def test_second_signal_ends_the_wait(server: Server) -> None:
     server.handle_exit(signal.SIGINT, None)
     assert await server.on_tick(2)
     assert len(refused(server)) == 1
-
-
-async def test_server_that_was_replaced_waits_for_clients_that_shake_hands(
-    server: Server, clock: Clock, request_in_progress: ExitStack
-) -> None:
-    request_in_progress.close()
-    server.config.ssl_certfile, server.config.ssl_keyfile = "cert.pem", "key.pem"
-    assert server.config.is_ssl
-    server.servers = []
-    server.retire()
-    clock.now += HANDSHAKE_SECONDS - 0.1
-    assert not await server.on_tick(1)
-    clock.now += 0.1
-    assert await server.on_tick(2)
 
 
 @pytest.mark.parametrize(
