@@ -6,6 +6,7 @@ and pyproject.toml sets an upper bound on uvicorn's version.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterable
 from functools import partial
 from http import HTTPStatus
@@ -19,7 +20,7 @@ from service.context import REQUEST_ID_HEADER, address_of, choose_request_id, ma
 from service.errors import ServiceError
 from service.http.paths import is_urgent
 from service.log_context import FIELDS
-from service.server.connection_limit import Activity, Use
+from service.server.connection_limit import Activity, Use, choose_closed
 from service.server.connection_policy import ConnectionPolicy
 from service.server.message_head import authority_of, check_head
 from service.server.read_flow import ReadFlow
@@ -47,25 +48,6 @@ READ_AHEAD_BYTES = 1 << 15
 _logger = logging.getLogger(__name__)
 
 
-class _Trailers(list[tuple[bytes, bytes]]):
-    """Takes the place of the headers while a body in chunks arrives: keeps nothing, and ends after too many.
-
-    uvicorn adds trailers to the headers, without a limit.
-    """
-
-    size = 0
-
-    def append(self, field: tuple[bytes, bytes]) -> None:
-        """Measure a trailer.
-
-        Raises:
-            ValueError: there are too many; the parser ends with it.
-        """
-        self.size += len(field[0]) + len(field[1]) + 4
-        if self.size > HEAD_BYTES:
-            raise ValueError("the trailers are longer than a head may be")
-
-
 class Connection(HttpToolsProtocol):
     """Speaks HTTP/1.1 with one client."""
 
@@ -74,33 +56,30 @@ class Connection(HttpToolsProtocol):
         self._policy = policy
         self._reader = PacketReader(self)
         self._in_head = False
-        self._is_parsing = False
-        self._begun: tuple[RequestResponseCycle, Any] | None = None
         self._answered: RequestResponseCycle | None = None
         self._begun_at = 0.0
         self._other_bytes = self._body_bytes = self._chunks = 0
         self._excess: ServiceError | None = None
-        self._head_timer: asyncio.TimerHandle | None = None
         self._is_last = False
-        self._idle_since: float | None = None
-        self._idle_timer: asyncio.TimerHandle | None = None
+        self._deadline: float | None = None  # for a request to begin, or for its head to end
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         """Wait for a request."""
         coalescing = CoalescingTransport(transport, self.loop, self._linger)
         super().connection_made(coalescing)  # type: ignore[arg-type]  # it delegates all that it does not define
         self.flow = self._read_flow = ReadFlow(self.transport)
-        self._await_head()
+        self._await_head(HEAD_SECONDS)
         transport.set_protocol(self._reader)
         if self._policy.is_leaving:
             self.make_last()
-        self._policy.limit.admit(cast("set[Connection]", self.connections), self)
+        if len(self.connections) > self._policy.most:
+            self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timers."""
-        self._stop_timer()
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
         self._policy.unsent.forget(self)
         super().connection_lost(exc)
 
@@ -111,19 +90,13 @@ class Connection(HttpToolsProtocol):
         if self._read_flow.held:
             self._read_flow.hold(data)
             return
-        was_in_head = self._in_head
         self._other_bytes += len(data)
-        self._is_parsing = True
         if len(data) <= SLICE_BYTES or (not self.pipeline and data.count(b"\n") <= SLICE_LINES):
             super().data_received(data)
         else:
             self._parse_in_slices(data)
-        self._is_parsing = False
-        if self._begun is not None:
-            begun, self._begun = self._begun, None
-            self._start(*begun)
-        if self._in_head and (not was_in_head or self._head_timer is None):
-            self._await_head()  # most heads arrive in one packet and need no timer
+        if self._in_head and self._deadline is None:
+            self._await_head(HEAD_SECONDS)  # most heads arrive in one packet and need no timer
         if (
             self._other_bytes > HEAD_BYTES + CHUNK_FRAME_BYTES * self._chunks
             and not self.transport.is_closing()
@@ -136,7 +109,7 @@ class Connection(HttpToolsProtocol):
         self._in_head = True
         self._other_bytes = self._chunks = 0
         # blank lines before it are no request: a client that sends nothing else is idle
-        self._idle_since = None
+        self._deadline = None
 
     def on_headers_complete(self) -> None:
         """Note that a head has ended.
@@ -153,7 +126,7 @@ class Connection(HttpToolsProtocol):
             raise
         self._in_head = False
         self._other_bytes = self._body_bytes = 0
-        self._stop_timer()
+        self._deadline, self._begun_at = None, self.loop.time()
         super().on_headers_complete()
 
     def _replace_host(self, authority: bytes | None) -> None:
@@ -168,18 +141,18 @@ class Connection(HttpToolsProtocol):
         self._body_bytes += len(body)
         self._other_bytes -= len(body)
         if self.cycle.response_complete:
-            self._idle_since = self.loop.time()  # nobody reads it, but it is to arrive
+            self._await_head(self.timeout_keep_alive)  # nobody reads it, but it is to arrive
         elif len(self.cycle.body) >= READ_AHEAD_BYTES:
             self.flow.pause_reading()
 
     def on_chunk_header(self) -> None:
-        """Count a chunk of a body; what follows the last one are trailers, which nobody reads.
+        """Count a chunk of a body.
 
         Raises:
             ServiceError: there are too many for so few bytes; the parser ends with it.
         """
         self._chunks += 1
-        self.headers = _Trailers()
+        self.headers = deque(maxlen=0)  # type: ignore[assignment]  # uvicorn appends trailers, which are to be dropped
         most = FREE_CHUNKS + self._body_bytes // LEAST_CHUNK_BYTES
         if self._chunks > most:
             self._excess = too_large("too_many_values", "the body", self._chunks, most, "chunks")
@@ -188,6 +161,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Note that a body has ended."""
         self._other_bytes = self._chunks = 0
+        mark_arrived(self.scope)  # type: ignore[arg-type]  # a dict as well
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -197,9 +171,9 @@ class Connection(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
-        else:
-            self._await_request()
+            self._policy.throttle.add(partial(self._start, *self.pipeline.pop()))
+        elif not self._in_head:
+            self._await_head(self.timeout_keep_alive)
         if self._read_flow.held and len(self.pipeline) < MAX_AHEAD:
             self._policy.throttle.add(self._parse_held)
 
@@ -233,39 +207,52 @@ class Connection(HttpToolsProtocol):
         """Close at once; what is unsent is lost."""
         self.transport.abort()
 
-    @property
-    def address(self) -> str:
-        """Where the client is: of IPv6 the network; empty where that is not known."""
-        return address_of(self.client)
-
-    def activity(self, now: float) -> Activity | None:
-        """Return what the client is doing; None while it has a request that is being answered."""
+    def activity(self, now: float) -> Activity:
+        """Return what the client is doing."""
+        address = address_of(self.client)
         if self.flow.write_paused:
-            return Activity(Use.RESPONSE, *self._policy.unsent.rate(self, now))
+            return Activity(Use.RESPONSE, *self._policy.unsent.rate(self, now), address)
         if self.cycle is not None and not self.cycle.response_complete:
             if self.pipeline or not self.cycle.more_body:
-                return None
-            return Activity(Use.BODY, self._begun_at, self._body_bytes / max(now - self._begun_at, 1.0))
-        if self._idle_since is not None:
-            return Activity(Use.IDLE, self._idle_since)
-        return Activity(Use.HEAD, now if self._head_timer is None else self._head_timer.when() - HEAD_SECONDS)
+                return Activity(Use.RUN, now, address=address)
+            rate = self._body_bytes / max(now - self._begun_at, 1.0)
+            return Activity(Use.BODY, self._begun_at, rate, address)
+        is_idle = self.cycle is not None and not self._in_head
+        limit = self.timeout_keep_alive if is_idle else HEAD_SECONDS
+        since = now if self._deadline is None else self._deadline - limit
+        return Activity(Use.IDLE if is_idle else Use.HEAD, since, address=address)
 
-    def _await_request(self) -> None:
-        """Wait for the next request; the timer of an earlier wait goes on, which costs less than one for each."""
-        self._idle_since = self.loop.time()
-        if self._idle_timer is None:
-            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._end_wait)
+    def _make_room(self) -> None:
+        """Close connections that are of less use than this one, which comes too many; or this one."""
+        now = self.loop.time()
+        connections = cast("set[Connection]", self.connections)
+        activities = {connection: connection.activity(now) for connection in connections}
+        for connection in choose_closed(activities, self, self._policy.most, now):
+            connection.abort()
+
+    def _await_head(self, seconds: float) -> None:
+        """Wait so long for a request, or for all of its head. A timer goes on, unless it would end too late."""
+        self._deadline = self.loop.time() + seconds
+        if self._timer is not None and self._timer.when() > self._deadline:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self.loop.call_at(self._deadline, self._end_wait)
 
     def _end_wait(self) -> None:
-        """Close a connection that has been idle for long enough."""
-        self._idle_timer = None
-        if self._idle_since is None:
+        """Close a connection whose client has let the deadline pass."""
+        self._timer = None
+        if self._deadline is None:
             return  # a request has come: the end of its response starts another timer
-        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
-        if left > 0:
-            self._idle_timer = self.loop.call_later(left, self._end_wait)
+        if self._deadline > self.loop.time():
+            self._timer = self.loop.call_at(self._deadline, self._end_wait)
+        elif self.cycle is not None and not self.cycle.response_complete:
+            self._await_head(HEAD_SECONDS)  # the request before this one is still being answered
+        elif self._in_head:
+            message = f"the request's head took longer than {HEAD_SECONDS:g} s to arrive"
+            self._refuse(ServiceError(408, "head_timeout", message, {"timeout": HEAD_SECONDS}))
         else:
-            self.timeout_keep_alive_handler()
+            self.transport.close()
 
     def _parse_in_slices(self, data: bytes) -> None:
         """Parse a packet, and hold what is left of it once enough requests wait for their turn."""
@@ -298,13 +285,10 @@ class Connection(HttpToolsProtocol):
         self._policy.unsent.watch(self)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Start a request, at the end of the packet that its head arrived in: most bodies are complete by then.
-
-        Earlier releases of uvicorn do not call this.
-        """
-        if self._is_parsing and is_urgent(cycle.scope["method"], cycle.scope["path"]):
-            self._begun = cycle, app
-        else:  # it was sent ahead, or may wait behind those that run models
+        """Start a request that came when none was being answered; earlier releases of uvicorn do not call this."""
+        if is_urgent(cycle.scope["method"], cycle.scope["path"]):
+            self._start(cycle, app)
+        else:  # it may wait behind those that run models
             self._policy.throttle.add(partial(self._start, cycle, app))
 
     def _announce_close(self, cycle: RequestResponseCycle) -> None:
@@ -313,40 +297,22 @@ class Connection(HttpToolsProtocol):
             cycle.keep_alive = False
 
     def _start(self, cycle: RequestResponseCycle, app: Any) -> None:
+        task = self.loop.create_task(self._respond(cycle, app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
+    async def _respond(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Run the application, once all of the packet has been parsed that the head arrived in."""
         self._answered = cycle
         if self._is_last:
             self._announce_close(cycle)
-        if not cycle.more_body:
-            mark_arrived(cycle.scope)  # type: ignore[arg-type]  # a dict as well
-        else:
-            self._begun_at = self.loop.time()
-        task = self.loop.create_task(cycle.run_asgi(app))
-        task.add_done_callback(self.tasks.discard)
-        self.tasks.add(task)
+        await cycle.run_asgi(app)
 
     def send_400_response(self, msg: str) -> None:
         """Respond to what cannot be parsed."""
         del msg
         unsound = ServiceError(400, "invalid_http", "malformed HTTP/1.1 request")
         self._refuse(unsound if self._excess is None else self._excess)
-
-    def _await_head(self) -> None:
-        self._stop_timer()
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._time_out_head)
-
-    def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _time_out_head(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._await_head()  # the request before this one is still being answered
-        elif self._in_head:
-            message = f"the request's head took longer than {HEAD_SECONDS:g} s to arrive"
-            self._refuse(ServiceError(408, "head_timeout", message, {"timeout": HEAD_SECONDS}))
-        else:
-            self.transport.close()
 
     def _head(self) -> Iterable[tuple[bytes, bytes]]:
         """Return the headers of the request that arrives, not its trailers."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from service.config.settings import Settings
-from service.server.connection_limit import ConnectionLimit
 from service.server.throttle import Throttle
 from service.server.unsent_responses import UnsentResponses
 
@@ -27,13 +26,13 @@ class ConnectionPolicy:
     """What all connections of a server share.
 
     Attributes:
-        limit: how many there may be.
+        most: how many there may be.
         unsent: the responses that their clients do not read.
         throttle: begins requests that were sent ahead of the responses, and those that are not urgent, a few at a time.
         is_leaving: whether each is to end with its next response, so that clients connect to other servers.
     """
 
-    limit: ConnectionLimit
+    most: int
     unsent: UnsentResponses
     throttle: Throttle = field(default_factory=Throttle)
     is_leaving: bool = False
@@ -41,9 +40,7 @@ class ConnectionPolicy:
 
 def connection_policy(settings: Settings) -> ConnectionPolicy:
     """Return what a server's settings say of its connections."""
-    limit = ConnectionLimit(max_connections())
-    unsent = UnsentResponses(settings.unsent_bytes, SEND_TIMEOUT)
-    return ConnectionPolicy(limit, unsent)
+    return ConnectionPolicy(max_connections(), UnsentResponses(settings.unsent_bytes, SEND_TIMEOUT))
 
 
 def max_connections() -> int:

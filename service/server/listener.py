@@ -29,7 +29,8 @@ def listen(host: str, port: int, flag: str = "--port") -> list[socket.socket]:
         for family, address in _addresses(host, port):
             bound = sockets[0].getsockname()[1] if sockets else port
             try:
-                sockets.append(_listen_at(family, (address[0], bound, *address[2:])))
+                place = (address[0], bound, *address[2:])
+                sockets.append(socket.create_server(place, family=family, backlog=BACKLOG))
             except OSError as error:
                 if error.errno not in _LACKING:
                     raise
@@ -79,30 +80,11 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[o
     return list(dict.fromkeys((family, tuple(address)) for family, _, _, _, address in found))
 
 
-def _listen_at(family: socket.AddressFamily, address: tuple[object, ...]) -> socket.socket:
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        _bind(listening, address)
-    except OSError:
-        listening.close()
-        raise
-    return listening
-
-
-def _bind(listening: socket.socket, address: tuple[object, ...]) -> None:
-    if os.name == "posix":  # elsewhere it would let two servers share a port
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if listening.family == socket.AF_INET6:
-        listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    listening.bind(address)
-    listening.listen(BACKLOG)
-    listening.setblocking(False)
-
-
 def _explain(host: str, port: int, flag: str, error: OSError) -> str:
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    reason = (error.strerror or str(error)).lower()
-    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+    is_unknown = isinstance(error, socket.gaierror)
+    reason = (str(error.strerror) if is_unknown else os.strerror(error.errno or 0)).lower()
+    if is_unknown or error.errno == errno.EADDRNOTAVAIL:
         return f"{place}: {reason}; --host names an address of this machine"
     if error.errno == errno.EADDRINUSE:
         return f"{place}: {reason}; choose another port with {flag}, or a free one with {flag} 0"

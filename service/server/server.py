@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 from time import monotonic
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -27,7 +26,6 @@ from service.processes.slot import ABORT, READY, RETIRE, START_FAILED, Slot
 from service.server.connection import Connection
 from service.server.connection_policy import ConnectionPolicy, connection_policy
 from service.server.listener import BACKLOG, listen, url_of
-from service.server.shared_listener import SharedListener
 from service.server.tls import tls_options
 from service.services import Services, services_of
 from service.telemetry.status_line import show_status
@@ -37,6 +35,8 @@ _RESPONSE_SECONDS = 5
 
 UNREAD_SECONDS = 0.2
 """Seconds after a signal in which requests are accepted: some were sent before it, and are not read yet."""
+HANDSHAKE_SECONDS = 10.0
+"""Seconds that a client may take for the handshake of TLS: until then it counts as no connection."""
 _PUBLISH_SECONDS = 5.0
 """Seconds between two times that one of several processes shows its gauges to all."""
 _EXIT_SECONDS = 1.0
@@ -74,7 +74,6 @@ class Server(uvicorn.Server):
         self._policy = policy or connection_policy(services.settings)
         self._signals: list[int] = []
         self._leave_until: float | None = None
-        self._is_replaced = False
         self._drain_until: float | None = None
         self._is_announced = False
         self._exit_timer: threading.Timer | None = None
@@ -93,10 +92,22 @@ class Server(uvicorn.Server):
         else:
             self.lifecycle.drain()
 
-    def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until a signal comes. What uvicorn would log of start and end is logged here."""
-        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-        super().run(sockets)
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, then listen. uvicorn itself would wait a minute for the handshake of TLS."""
+        await super().startup([])
+        loop, tls = asyncio.get_running_loop(), self.config.ssl
+        timeout = None if tls is None else HANDSHAKE_SECONDS
+        self.servers = [
+            await loop.create_server(
+                self._make_connection, sock=opened, ssl=tls, ssl_handshake_timeout=timeout, backlog=BACKLOG
+            )
+            for opened in sockets or []
+        ]
+
+    def _make_connection(self) -> asyncio.Protocol:
+        state, made = self.lifespan.state, self.config.http_protocol_class
+        protocol: asyncio.Protocol = made(config=self.config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
+        return protocol
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to stop listening; called ten times a second."""
@@ -108,7 +119,7 @@ class Server(uvicorn.Server):
             self._leave()
         if self.lifecycle.phase is not Phase.DRAINING:
             self._announce()
-            return should_exit or (self._is_replaced and self._has_left())
+            return should_exit
         return self._drain()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -143,32 +154,6 @@ class Server(uvicorn.Server):
 
     def _report_ready(self) -> None:
         _logger.info("ready: running on %s (Ctrl-C stops it)", self._url)
-
-    def retire(self) -> None:
-        """End once all clients have the last responses of their connections: another one has taken its place.
-
-        Requests that come on connections of this process are still answered.
-        """
-        self._is_replaced = True
-        self._leave_until = monotonic() + self.services.settings.drain_seconds
-        for listening in self.servers:
-            listening.close()
-        for listener in self.services.listeners:
-            listener.leave()
-        self._end_connections()
-
-    def _has_left(self) -> bool:
-        """Return whether this process, which was replaced, has no more clients, or has waited long enough."""
-        if monotonic() >= (self._leave_until or 0):
-            self.lifecycle.drain()
-        others = any(listener.has_clients for listener in self.services.listeners)
-        return not (
-            others or self.server_state.connections or self.lifecycle.accepted or self._has_beginning()
-        )
-
-    def _has_beginning(self) -> bool:
-        """Return whether clients that were accepted have no connection yet."""
-        return False
 
     def _leave(self) -> None:
         """Wait for load balancers to turn away, then drain."""
@@ -226,7 +211,7 @@ class WorkerServer(Server):
         services: as for `Server`.
         url: where it is reached, for the log.
         policy: what its connections share.
-        channel: descriptor of the socket pair to the supervisor; None: there is none.
+        channel: descriptor of the socket pair to the supervisor.
     """
 
     def __init__(
@@ -235,12 +220,12 @@ class WorkerServer(Server):
         services: Services,
         url: str,
         policy: ConnectionPolicy,
-        channel: int | None = None,
+        channel: int,
     ) -> None:
         super().__init__(config, services, url, policy)
         self._channel = channel
         self._tasks: list[asyncio.Task[None]] = []
-        self._listeners: list[SharedListener] = []
+        self._replaced_at: float | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note the first signal: a service manager signals all processes, the one that started this one among them."""
@@ -249,20 +234,19 @@ class WorkerServer(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to the supervisor, and start."""
-        if self._channel is not None:
-            self._reader, self._writer = await asyncio.open_connection(
-                sock=socket.socket(fileno=self._channel)
-            )
-            self._tasks.append(asyncio.create_task(self._obey()))
+        self._reader, self._writer = await asyncio.open_connection(sock=socket.socket(fileno=self._channel))
+        self._tasks.append(asyncio.create_task(self._obey()))
         loop = asyncio.get_running_loop()
         self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._abort_start))
         self._abort_start()  # the signal may have come before that
-        await super().startup([])
-        self._listeners = [
-            SharedListener(opened, self._make_connection, self.config.ssl) for opened in sockets or []
-        ]
-        servers: list[Any] = [*self._listeners]
-        self.servers = servers
+        await super().startup(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop listening, as the base class does, or as all clients have left."""
+        should_exit = await super().on_tick(counter)
+        return should_exit or (
+            self._replaced_at is not None and self._has_left(monotonic() - self._replaced_at)
+        )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Publish no more, and end."""
@@ -270,10 +254,29 @@ class WorkerServer(Server):
             task.cancel()
         await super().shutdown(sockets)
 
+    def retire(self) -> None:
+        """End once all clients have the last responses of their connections: another process has taken its place.
+
+        Requests that come on connections of this process are still answered.
+        """
+        self._replaced_at = monotonic()
+        for listening in self.servers:
+            listening.close()
+        for listener in self.services.listeners:
+            listener.leave()
+        self._end_connections()
+
+    def _has_left(self, seconds: float) -> bool:
+        """Return whether this process has no more clients, or has waited long enough since it was replaced."""
+        if seconds >= self.services.settings.drain_seconds:
+            self.lifecycle.drain()
+        others = any(listener.has_clients for listener in self.services.listeners)
+        shake_hands = self.config.is_ssl and seconds < HANDSHAKE_SECONDS
+        return not (others or shake_hands or self.server_state.connections or self.lifecycle.accepted)
+
     def _report_ready(self) -> None:
         logging.getLogger().setLevel(self.services.settings.log_level.upper())
-        if self._channel is not None:
-            self._tasks.append(asyncio.create_task(self._publish()))
+        self._tasks.append(asyncio.create_task(self._publish()))
 
     async def _obey(self) -> None:
         """Do what the supervisor says; end like on SIGTERM once it has ended."""
@@ -296,14 +299,6 @@ class WorkerServer(Server):
                 is_ready = True
                 self._writer.write(READY)
             await asyncio.sleep(_PUBLISH_SECONDS)
-
-    def _has_beginning(self) -> bool:
-        return any(listener.is_beginning for listener in self._listeners)
-
-    def _make_connection(self) -> asyncio.Protocol:
-        state, made = self.lifespan.state, self.config.http_protocol_class
-        protocol: asyncio.Protocol = made(config=self.config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
-        return protocol
 
     def _abort_start(self) -> None:
         """Load no more once a signal has come: nothing else looks for signals before the application has started."""
@@ -342,6 +337,7 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
     else:
         server = WorkerServer(config, services, url, policy, slot.channel)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # start and end are logged here
     try:
         server.run(sockets)
     except SystemExit as ended:  # uvicorn raises this if it cannot start, after it has logged the reason

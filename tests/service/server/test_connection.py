@@ -370,20 +370,20 @@ async def test_an_idle_connection_is_closed_and_one_that_asks_again_is_not() -> 
         for _ in range(2):
             writer.write(HEAD + b"\r\n")
             assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
-            await until(lambda: held.connections[0]._idle_since is not None)
+            await until(lambda: held.connections[0]._deadline is not None)
             (connection,) = held.connections
-            timer = connection._idle_timer
+            timer = connection._timer
             assert timer is not None
             connection._end_wait()  # it has not been idle for long: the timer starts again
             timer.cancel()
         held.may_response.clear()
         writer.write(HEAD + b"\r\n")
-        await until(lambda: connection._idle_since is None)
+        await until(lambda: connection._deadline is None)
         connection._end_wait()
         held.may_response.set()
         assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
-        await until(lambda: connection._idle_since is not None)
-        connection.timeout_keep_alive = 0
+        await until(lambda: connection._deadline is not None)
+        connection._deadline = 0.0
         connection._end_wait()
         assert await asyncio.wait_for(reader.read(), 20) == b""
         writer.close()
@@ -399,15 +399,13 @@ async def test_blank_lines_are_no_request_and_a_body_that_nobody_reads_may_arriv
         assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
         (connection,) = held.connections
         for data in (b"ab", b"\r\n"):
-            await until(lambda: connection._idle_since is not None)
-            connection._idle_since = since = 0.0
+            await until(lambda: connection._deadline is not None)
+            connection._deadline = before = 0.0
             connection.data_received(data)
-            assert connection._idle_since is not None
-            assert (connection._idle_since > since) == (data == b"ab")
+            assert connection._deadline is not None
+            assert (connection._deadline > before) == (data == b"ab")
             activity = connection.activity(0.0)
-            assert activity is not None
             assert activity.use is Use.IDLE
-        connection.timeout_keep_alive = 0
         connection._end_wait()
         assert await asyncio.wait_for(reader.read(), 20) == b""
         writer.close()
@@ -423,7 +421,7 @@ async def test_a_client_that_is_gone_leaves_no_timer() -> None:
         (connection,) = held.connections
         writer.close()
         await until(lambda: not held._state.connections)
-        timer = connection._idle_timer
+        timer = connection._timer
         assert timer is None or timer.cancelled()
 
 
@@ -435,17 +433,16 @@ async def test_connections_show_what_their_clients_do() -> None:
         await until(lambda: bool(held.connections))
         (connection,) = held.connections
 
-        def use() -> Use | None:
-            activity = connection.activity(now())
-            return None if activity is None else activity.use
+        def use() -> Use:
+            return connection.activity(now()).use
 
         assert use() is Use.HEAD
         writer.write(HEAD + b"Content-Length: 4\r\n\r\nab")
         await until(lambda: use() is Use.BODY)
         writer.write(b"cd")
-        await until(lambda: use() is None)
+        await until(lambda: use() is Use.RUN)
         held.may_response.set()
         assert await asyncio.wait_for(reader.readuntil(b"abcd"), 20)
         await until(lambda: use() is Use.IDLE)
-        assert connection.address == "127.0.0.1"
+        assert connection.activity(now()).address == "127.0.0.1"
         writer.close()
