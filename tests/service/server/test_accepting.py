@@ -18,7 +18,9 @@ from service.scheduling.scheduler import Scheduler
 from service.server import server as module
 from service.server.server import Server
 from service.services import Services
-from service.telemetry.telemetry import make_telemetry
+from service.telemetry.telemetry import Telemetry
+from service.traffic.shadows import Shadows
+from service.traffic.traffic import Traffic
 
 pytestmark = [
     pytest.mark.anyio,
@@ -30,7 +32,9 @@ pytestmark = [
 async def start(listening: socket.socket, http: type[asyncio.Protocol], **tls: Any) -> Server:
     """Have a server accept connections from a socket."""
     settings, lifecycle = Settings(), Lifecycle()
-    services = Services(settings, lifecycle, Scheduler(settings), make_telemetry(settings))
+    scheduler = Scheduler(settings)
+    traffic = Traffic(Shadows(scheduler, 1, lambda *_: None))
+    services = Services(settings, lifecycle, scheduler, Telemetry(settings), traffic)
     config = uvicorn.Config(PlainTextResponse(), http=http, log_config=None, lifespan="off", **tls)
     config.load()
     server = Server(config, services)
