@@ -102,7 +102,7 @@ class Selector:
         self.calls.append(KernelCall(kernel, arguments, precision, self.candidates))
 
     def choose(self, efforts: Mapping[str, Effort], of_one: Mapping[str, Effort] | None = None) -> str:
-        """Return the name of the candidate of the lowest price, nearly always the fastest; its calls come next.
+        """Return the name of the candidate that is expected to take the least time; its calls come next.
 
         Args:
             efforts: what each has to do.
@@ -113,7 +113,7 @@ class Selector:
         if of_one is not None and self.rounds(of_one):
             chosen = BF16
         else:
-            chosen = self._cheapest({name: effort for name, effort in efforts.items() if name != BF16})
+            chosen = min((name for name in times if name != BF16), key=times.__getitem__)
         if not self.is_dynamic:  # whose times differ from length to length
             self.candidates = tuple(
                 Candidate(name, time / 1000, name == chosen) for name, time in times.items()
@@ -121,11 +121,9 @@ class Selector:
         return chosen
 
     def rounds(self, efforts: Mapping[str, Effort]) -> bool:
-        """Whether the candidate in bfloat16 is the cheapest."""
-        return self._cheapest(efforts) == BF16
-
-    def _cheapest(self, efforts: Mapping[str, Effort]) -> str:
-        return min(efforts, key=lambda name: self.machine.price(efforts[name]))
+        """Whether the candidate in bfloat16 is expected to take the least time."""
+        times = {name: self.machine.time(effort) for name, effort in efforts.items()}
+        return min(times, key=times.__getitem__) == BF16
 
     def copy(self, source: View, target: View) -> None:
         """Add the call that copies a view to another of its shape."""

@@ -53,7 +53,6 @@ def winograd(machine: Machine, shape: ConvShape, outputs: int) -> Effort:
         multiply_adds=positions * tiles * shape.channels * vectors * machine.target.lanes,
         weights=4 * positions * shape.channels * shape.filters,
         moved=_patch_bytes(machine, shape, outputs),
-        added=4 * (positions - shape.taps) * shape.channels * shape.filters,
     )
 
 

@@ -32,9 +32,6 @@ _NEAR = 20.0
 _SHARED, _FAR = 25.0, 12.0
 """Bytes of weights a nanosecond from the next cache, as other layers' weights replaced them since the last run; and of
 those that do not fit the core's own cache, mostly from memory."""
-_HELD = 7.0
-"""Multiply-adds of each run that may be paid to save a byte of memory: filters that are transformed before take up to
-four times those of the model, and save least in the last layers, where they are the largest."""
 _HIDDEN = 0.7
 """Part of the shorter of arithmetic and reading that the longer one hides."""
 
@@ -50,7 +47,6 @@ class Effort:
         weights: bytes of weights, each read once.
         prefetches: whether weights are read while others are multiplied.
         moved: bytes of all else that go through the core's own cache.
-        added: bytes by which packed weights exceed the model's.
     """
 
     multiply_adds: float = 0.0
@@ -59,7 +55,6 @@ class Effort:
     weights: float = 0.0
     prefetches: bool = True
     moved: float = 0.0
-    added: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +104,6 @@ class Machine:
         reading = min(effort.weights, self.cache) / _SHARED + max(0.0, effort.weights - self.cache) / _FAR
         hidden = _HIDDEN * min(products, reading) if effort.prefetches else 0.0
         return products + reading - hidden + effort.moved / (_NEAR * self.clock)
-
-    def price(self, effort: Effort) -> float:
-        """Return what candidates are compared by: nanoseconds, and what memory is worth."""
-        return self.time(effort) + _HELD * effort.added / self.multiply_adds(Precision.F32)
 
 
 @cached

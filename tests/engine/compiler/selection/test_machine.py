@@ -100,15 +100,6 @@ def test_a_larger_cache_makes_more_transformed_weights_affordable() -> None:
     assert large.time(effort) < small.time(effort)
 
 
-def test_memory_is_worth_some_time() -> None:
-    """Filters of four times the model's bytes must save time, as they do for large images."""
-    small = cost.winograd(AVX512, DEEP, 2)
-    large = cost.winograd(AVX512, DEEP, 4)
-    assert large.added > small.added > 0
-    assert AVX512.price(replace(small, added=0)) == AVX512.time(small) < AVX512.price(small)
-    assert AVX512.price(cost.winograd(AVX512, LARGE, 4)) < AVX512.price(cost.winograd(AVX512, LARGE, 2))
-
-
 def test_matrix_registers_need_work_to_pay() -> None:
     amx = Machine(target_named("amx"))
     assert amx.has_int8_tiles
