@@ -92,6 +92,11 @@ class Server(uvicorn.Server):
         else:
             self.lifecycle.drain()
 
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal comes. What uvicorn would log of start and end is logged here."""
+        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+        super().run(sockets)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then listen. uvicorn itself would wait a minute for the handshake of TLS."""
         await super().startup([])
@@ -337,7 +342,6 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
     else:
         server = WorkerServer(config, services, url, policy, slot.channel)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # start and end are logged here
     try:
         server.run(sockets)
     except SystemExit as ended:  # uvicorn raises this if it cannot start, after it has logged the reason
