@@ -61,8 +61,8 @@ def choose_closed(
 ) -> list[_Connection]:
     """Return the connections of least use, which are to be closed so that no more than `most` are left.
 
-    Those that are silent or drip go first, then those of clients that have more than a fair share. Of one rank, those
-    go first whose client has most connections, then the slowest, then the oldest.
+    The order: silent connections and slow bodies; those of clients above a fair share; then by the number of
+    connections of the client, largest first; the slowest; the oldest.
 
     Args:
         activities: of all connections that are open.
