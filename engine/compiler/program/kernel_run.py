@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from engine.compiler.memory.alignment import row_by_row
+from engine.compiler.memory.arena import Patch
 from engine.compiler.program.instruction import NativeSteps
-from engine.compiler.program.patch import Patch, row_by_row
 from engine.compiler.program.program import Program
 from engine.compiler.threads.runner import runner
 from engine.compiler.threads.thread_team_pool import teams
@@ -32,17 +33,15 @@ class KernelRun:
     """
 
     __slots__ = (
-        *(
-            "_alone",
-            "_arenas",
-            "_dtypes",
-            "_inputs",
-            "_instruction",
-            "_outputs",
-            "_rows",
-            "_steps",
-            "_threads",
-        ),
+        "_alone",
+        "_arenas",
+        "_dtypes",
+        "_inputs",
+        "_instruction",
+        "_outputs",
+        "_rows",
+        "_steps",
+        "_threads",
     )
 
     def __init__(
