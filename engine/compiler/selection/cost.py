@@ -11,9 +11,8 @@ from engine.quantization.int4 import GROUP
 
 TILE_WIDTH = 16
 """Rows, and columns of float32, of a matrix register."""
-COMPACT_OUTPUTS, COMPACT_TILES, COMPACT_REGISTERS = 4, 4, 32
-"""The tile of Winograd convolutions that transform their own filters, how many they multiply at a time, and
-with how many registers."""
+COMPACT_OUTPUTS = 4
+"""Rows and columns of a tile of Winograd convolutions that transform their own filters."""
 _TILE_BYTES = 2 * 4 * TILE_WIDTH**2
 """Bytes of a matrix register of sums on its way through memory."""
 _UNPACKING = 4
@@ -57,14 +56,14 @@ def winograd(machine: Machine, shape: ConvShape, outputs: int) -> Effort:
 
 
 def compact_winograd(machine: Machine, shape: ConvShape) -> Effort:
-    """Return the effort of one that transforms its filters meanwhile, some tiles at a time."""
-    strips = -(-tiles_of(shape, COMPACT_OUTPUTS) // COMPACT_TILES)
-    operations = COMPACT_TILES * (COMPACT_OUTPUTS + 2) ** 2 + _FILTER_TRANSFORM
+    """Return the effort of one that transforms its filters meanwhile, once for all tiles."""
+    positions = (COMPACT_OUTPUTS + 2) ** 2
+    operations = positions * tiles_of(shape, COMPACT_OUTPUTS) + _FILTER_TRANSFORM
     vectors = -(-shape.filters // machine.target.lanes)
     return Effort(
-        multiply_adds=strips * operations * shape.channels * vectors * machine.target.lanes,
+        multiply_adds=operations * shape.channels * vectors * machine.target.lanes,
         weights=4 * shape.taps * shape.channels * shape.filters,
-        moved=_patch_bytes(machine, shape, COMPACT_OUTPUTS),
+        moved=_patch_bytes(machine, shape, COMPACT_OUTPUTS) + 4 * positions * shape.channels * shape.filters,
     )
 
 
