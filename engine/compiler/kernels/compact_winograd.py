@@ -103,13 +103,13 @@ class CompactWinograd(WinogradTiles):
         with e.loop(0, self.channels) as loop, e.loop(0, self._width, self.lanes) as vector:
             here = e.address(taps, e.mul(loop.index, _TAPS * self._width), vector.index)
             there = e.address(target, e.mul(loop.index, self._width), vector.index)
-            rows = [
+            columns = [
                 [e.load(here, (3 * row + column) * self._width) for row in range(3)] for column in range(3)
             ]
             for row, coefficients in enumerate(matrix):
-                halves = [half_transformed(arithmetic, (coefficients,), taps)[0] for taps in rows]
-                for column, value in enumerate(half_transformed(arithmetic, matrix, halves)):
-                    e.store(value, there, (row * self.transforms.inputs + column) * self._plane)
+                halves = [half_transformed(arithmetic, (coefficients,), column)[0] for column in columns]
+                for place, value in enumerate(half_transformed(arithmetic, matrix, halves)):
+                    e.store(value, there, (row * self.transforms.inputs + place) * self._plane)
 
     def _multiply(
         self,
@@ -130,8 +130,8 @@ class CompactWinograd(WinogradTiles):
         axes = (Axis(self.channels, 1, self._width),)
         lines = -(-self.channels * _TAPS * self._width // (LINE * self._positions))
         with e.loop(0, self._positions) as position:
-            with e.loop(0, lines) as place:
-                e.prefetch(following, e.mul(e.add(e.mul(position.index, lines), place.index), LINE))
+            with e.loop(0, lines) as loop:
+                e.prefetch(following, e.mul(e.add(e.mul(position.index, lines), loop.index), LINE))
             filters = e.address(weights, e.mul(position.index, self._plane))
             with e.loop(0, used) as strip:
                 here = e.address(strips, e.mul(strip.index, self._strip))

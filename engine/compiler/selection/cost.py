@@ -18,7 +18,9 @@ _TILE_BYTES = 2 * 4 * TILE_WIDTH**2
 _UNPACKING = 4
 """Operations on vectors that make float32 of a vector of weights of four bits."""
 _FILTER_TRANSFORM = 100
-"""Operations on vectors that transform one channel of a vector of 3x3 filters to 6x6, while they are multiplied."""
+"""Operations on vectors that transform one channel of a vector of 3x3 filters to 6x6."""
+_BLOCK_VECTORS = 2
+"""Vectors of a block of filters, mostly."""
 
 
 def plain(machine: Machine, shape: ConvShape, *, prefetches: bool = True) -> Effort:
@@ -56,14 +58,17 @@ def winograd(machine: Machine, shape: ConvShape, outputs: int) -> Effort:
 
 
 def compact_winograd(machine: Machine, shape: ConvShape) -> Effort:
-    """Return the effort of one that transforms its filters meanwhile, once for all tiles."""
-    positions = (COMPACT_OUTPUTS + 2) ** 2
-    operations = positions * tiles_of(shape, COMPACT_OUTPUTS) + _FILTER_TRANSFORM
+    """Return the effort of one that transforms its filters in each run: each block of them reads all patches."""
+    positions, tiles = (COMPACT_OUTPUTS + 2) ** 2, tiles_of(shape, COMPACT_OUTPUTS)
     vectors = -(-shape.filters // machine.target.lanes)
+    patches = 4 * positions * tiles * shape.channels * vectors // _BLOCK_VECTORS
     return Effort(
-        multiply_adds=operations * shape.channels * vectors * machine.target.lanes,
+        multiply_adds=(positions * tiles + _FILTER_TRANSFORM)
+        * shape.channels
+        * vectors
+        * machine.target.lanes,
         weights=4 * shape.taps * shape.channels * shape.filters,
-        moved=_patch_bytes(machine, shape, COMPACT_OUTPUTS) + 4 * positions * shape.channels * shape.filters,
+        moved=_patch_bytes(machine, shape, COMPACT_OUTPUTS) + patches,
     )
 
 
