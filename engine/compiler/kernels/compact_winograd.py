@@ -14,7 +14,7 @@ from engine.compiler.contraction.tile import LINE, Axis, emit_tile
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.winograd_tiles import WinogradTiles
-from engine.compiler.kernels.winograd_transforms import VectorArithmetic, half_transformed
+from engine.compiler.kernels.winograd_transforms import half_transformed, of_vectors
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
 
@@ -99,7 +99,7 @@ class CompactWinograd(WinogradTiles):
 
     def _transform_filters(self, e: Emitter, taps: IRValue, target: IRValue) -> None:
         """Write G g G^T of a step's filters, position by position."""
-        arithmetic, matrix = VectorArithmetic(e), self.transforms.filter
+        arithmetic, matrix = of_vectors(e), self.transforms.filter
         with e.loop(0, self.channels) as loop, e.loop(0, self._width, self.lanes) as vector:
             here = e.address(taps, e.mul(loop.index, _TAPS * self._width), vector.index)
             there = e.address(target, e.mul(loop.index, self._width), vector.index)
