@@ -104,7 +104,7 @@ class GrpcServer:
         """Notify watchers; when the server drains, have clients go to other servers."""
         drains = self._front.services.lifecycle.phase is Phase.DRAINING
         if drains:
-            _close_listening_sockets(self.port)  # whoever is told to leave and connects again is refused
+            _close_listening_sockets(self.port)  # clients that hear of it and connect again are refused
         self._health.notify()
         if drains:
             self._streams.drain()
