@@ -14,7 +14,7 @@ from engine.compiler.contraction.tile import LINE, Axis, emit_tile
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.winograd_tiles import WinogradTiles
-from engine.compiler.kernels.winograd_transforms import half_transformed, of_vectors
+from engine.compiler.kernels.winograd_transforms import FILTER, POSITIONS, SIDE, half_transformed, of_vectors
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
 
@@ -57,7 +57,7 @@ class CompactWinograd(WinogradTiles):
     @property
     def _transformed(self) -> int:
         """Elements of the transformed filters of a block and a step of channels."""
-        return self._positions * self._plane
+        return POSITIONS * self._plane
 
     @property
     def _plane(self) -> int:
@@ -75,7 +75,7 @@ class CompactWinograd(WinogradTiles):
         )
         all_tiles, tiles, of_thread = (e.load_extent(extents, place) for place in range(3))
         border = e.address(scratch, e.mul(e.thread, of_thread))
-        transformed = e.address(border, self._positions * self._depth)
+        transformed = e.address(border, POSITIONS * self._depth)
         strips = e.address(transformed, self._transformed)
         tile_part, filter_part = e.divmod(e.chunk, self.filter_parts)
         first = e.mul(tile_part, tiles)
@@ -99,17 +99,17 @@ class CompactWinograd(WinogradTiles):
 
     def _transform_filters(self, e: Emitter, taps: IRValue, target: IRValue) -> None:
         """Write G g G^T of a step's filters, position by position."""
-        arithmetic, matrix = of_vectors(e), self.transforms.filter
+        arithmetic = of_vectors(e)
         with e.loop(0, self.channels) as loop, e.loop(0, self._width, self.lanes) as vector:
             here = e.address(taps, e.mul(loop.index, _TAPS * self._width), vector.index)
             there = e.address(target, e.mul(loop.index, self._width), vector.index)
             columns = [
                 [e.load(here, (3 * row + column) * self._width) for row in range(3)] for column in range(3)
             ]
-            for row, coefficients in enumerate(matrix):
+            for row, coefficients in enumerate(FILTER):
                 halves = [half_transformed(arithmetic, (coefficients,), column)[0] for column in columns]
-                for place, value in enumerate(half_transformed(arithmetic, matrix, halves)):
-                    e.store(value, there, (row * self.transforms.inputs + place) * self._plane)
+                for place, value in enumerate(half_transformed(arithmetic, FILTER, halves)):
+                    e.store(value, there, (row * SIDE + place) * self._plane)
 
     def _multiply(
         self,
@@ -128,15 +128,15 @@ class CompactWinograd(WinogradTiles):
         # the last rows of a strip that is not full are computed too: their results are never read
         used = e.divmod(e.add(count, height - 1), height)[0]
         axes = (Axis(self.channels, 1, self._width),)
-        lines = -(-self.channels * _TAPS * self._width // (LINE * self._positions))
-        with e.loop(0, self._positions) as position:
+        lines = -(-self.channels * _TAPS * self._width // (LINE * POSITIONS))
+        with e.loop(0, POSITIONS) as position:
             with e.loop(0, lines) as loop:
                 e.prefetch(following, e.mul(e.add(e.mul(position.index, lines), loop.index), LINE))
             filters = e.address(weights, e.mul(position.index, self._plane))
             with e.loop(0, used) as strip:
                 here = e.address(strips, e.mul(strip.index, self._strip))
                 source = e.address(here, e.mul(position.index, patches), step)
-                target = e.address(here, self._positions * patches, e.mul(position.index, products))
+                target = e.address(here, POSITIONS * patches, e.mul(position.index, products))
                 start = self._start(e, step, target)
                 sums = emit_tile(e, self.tile, axes, source, self._depth, filters, start)
                 for place, value in enumerate(sums):

@@ -1,4 +1,4 @@
-"""The matrices of Winograd convolutions, F(m x m, 3x3), and what multiplies with them on both sides.
+"""The matrices of Winograd convolutions, F(4x4, 3x3), and what multiplies with them on both sides.
 
 Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015. The points are in an order of our own, two
 and two: what a pair does to a filter has terms in common.
@@ -21,49 +21,31 @@ from engine.dtypes import Array
 Matrix = tuple[tuple[float, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Transforms:
-    """The matrices of F(m x m, 3x3), in the names of the paper."""
-
-    outputs: int
-    patch: Matrix
-    filter: Matrix
-    result: Matrix
-
-    @property
-    def inputs(self) -> int:
-        """Rows and columns of a patch."""
-        return self.outputs + 2
-
-
-F2 = Transforms(
-    2,
-    ((1, 0, -1, 0), (0, 1, 0, -1), (0, 1, 1, 0), (0, -1, 1, 0)),
-    ((1, 0, 0), (0, 0, 1), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2)),
-    ((1, 0, 1, 1), (0, -1, 1, -1)),
+OUTPUTS = 4
+"""Rows and columns of outputs that a tile computes."""
+SIDE = OUTPUTS + 2
+"""Rows and columns of its patch of inputs."""
+POSITIONS = SIDE**2
+PATCH: Matrix = (
+    (4, 0, -5, 0, 1, 0),
+    (0, 4, 0, -5, 0, 1),
+    (0, -4, -4, 1, 1, 0),
+    (0, 4, -4, -1, 1, 0),
+    (0, -2, -1, 2, 1, 0),
+    (0, 2, -1, -2, 1, 0),
 )
-F4 = Transforms(
-    4,
-    (
-        (4, 0, -5, 0, 1, 0),
-        (0, 4, 0, -5, 0, 1),
-        (0, -4, -4, 1, 1, 0),
-        (0, 4, -4, -1, 1, 0),
-        (0, -2, -1, 2, 1, 0),
-        (0, 2, -1, -2, 1, 0),
-    ),
-    (
-        (1 / 4, 0, 0),
-        (0, 0, 1),
-        (-1 / 6, -1 / 6, -1 / 6),
-        (-1 / 6, 1 / 6, -1 / 6),
-        (1 / 24, 1 / 12, 1 / 6),
-        (1 / 24, -1 / 12, 1 / 6),
-    ),
-    ((1, 0, 1, 1, 1, 1), (0, 0, 1, -1, 2, -2), (0, 0, 1, 1, 4, 4), (0, 1, 1, -1, 8, -8)),
+"""B^T of the paper."""
+FILTER: Matrix = (
+    (1 / 4, 0, 0),
+    (0, 0, 1),
+    (-1 / 6, -1 / 6, -1 / 6),
+    (-1 / 6, 1 / 6, -1 / 6),
+    (1 / 24, 1 / 12, 1 / 6),
+    (1 / 24, -1 / 12, 1 / 6),
 )
-TRANSFORMS = {2: F2, 4: F4}
-"""By the rows and columns of a tile's outputs."""
+"""G."""
+RESULT: Matrix = ((1, 0, 1, 1, 1, 1), (0, 0, 1, -1, 2, -2), (0, 0, 1, 1, 4, 4), (0, 1, 1, -1, 8, -8))
+"""A^T."""
 
 
 def transformed(e: Emitter, matrix: Matrix, tile: Sequence[Sequence[IRValue]]) -> list[IRValue]:
@@ -110,13 +92,13 @@ def of_vectors(e: Emitter) -> Arithmetic[IRValue]:
     return Arithmetic(lambda factor, value: e.fmul(e.splat(factor), value), e.fadd, e.fsub)
 
 
-def transformed_filters(matrix: Matrix, filters: Array) -> Array:
-    """Return matrix @ filter @ matrix^T of filters (…, 3, 3), its places, row after row, along the first axis."""
+def transformed_filters(filters: Array) -> Array:
+    """Return G filter G^T of filters (…, 3, 3), its places, row after row, along the first axis."""
     columns = [
-        half_transformed(_OF_ARRAYS, matrix, list(np.moveaxis(filters[..., j], -1, 0))) for j in range(3)
+        half_transformed(_OF_ARRAYS, FILTER, list(np.moveaxis(filters[..., j], -1, 0))) for j in range(3)
     ]
     rows = zip(*columns, strict=True)
-    return np.stack([place for row in rows for place in half_transformed(_OF_ARRAYS, matrix, row)])
+    return np.stack([place for row in rows for place in half_transformed(_OF_ARRAYS, FILTER, row)])
 
 
 def half_transformed(arithmetic: Arithmetic[Number], matrix: Matrix, taps: Sequence[Number]) -> list[Number]:

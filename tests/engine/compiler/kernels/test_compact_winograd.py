@@ -38,7 +38,6 @@ def _fields(
         "shape": ConvShape(images=images, size=size, channels=channels, filters=filters, kernel=(3, 3)),
         "padding": ImplicitPadding((rows, columns), (pads[0] // 2, pads[1] // 2)),
         "strides": ImageStrides(strides(rows, columns, channels), strides(*size, filters)),
-        "outputs": 4,
         "lanes": target.lanes,
     } | others
 
@@ -52,11 +51,10 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     pads = data.draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
     if min(rows + pads[0], columns + pads[1]) < 3:
         return
-    outputs = data.draw(st.sampled_from([2, 4]))
     channels, filters = (data.draw(st.sampled_from([1, 4, 7, 16, 18, 33])) for _ in range(2))
     x = numbers(data.draw(st.integers(1, 2)), rows, columns, channels)
     weight, bias = numbers(filters, channels, 3, 3, seed=1), numbers(filters, seed=2)
-    fields = _fields(x, filters, target, pads, outputs=outputs, tiles=data.draw(st.integers(1, 9)))
+    fields = _fields(x, filters, target, pads, tiles=data.draw(st.integers(1, 9)))
     depth = -(-channels // target.lanes) * target.lanes
     made = CompactWinograd(
         **fields,
