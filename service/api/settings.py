@@ -1,11 +1,8 @@
 """`GET /settings`: the settings in force."""
 
-from dataclasses import asdict
-
 from fastapi import APIRouter, Request
 
-from service.config.setting_schemas import SettingList, SettingView
-from service.config.setting_value import settings_in_force
+from service.config.settings_view import SettingList, settings_in_force
 from service.description.openapi import error_responses
 from service.services import services_of
 
@@ -15,5 +12,4 @@ router = APIRouter(tags=["monitoring"])
 @router.get("/settings", responses=error_responses(500, 503))
 def show_settings(request: Request) -> SettingList:
     """Show the settings in force and where each comes from; secrets are left out."""
-    values = settings_in_force(services_of(request).settings)
-    return SettingList(settings=[SettingView.model_validate(asdict(value)) for value in values])
+    return SettingList(settings=list(settings_in_force(services_of(request).settings)))

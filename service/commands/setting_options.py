@@ -9,8 +9,7 @@ import typer
 
 from service.config.fitting import fit_to_memory
 from service.config.machine import this_machine
-from service.config.setting_doc import SettingDoc
-from service.config.settings import Settings, describe_settings, load_settings
+from service.config.settings import SettingDoc, Settings, describe_settings, load_settings
 from service.config.store_url import StoreUrl
 
 Command = Callable[..., None]

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from service.config.service_link import is_service_link
-from service.config.setting_sources import ENV_PREFIX
+from service.config.setting_sources import ENV_PREFIX, is_service_link
 from service.config.settings import Settings, suggest
 
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")

@@ -81,10 +81,10 @@ from pydantic import (
 )
 
 from engine import LOSS_TOLERATED
+from service.config.choices import PrecisionName
 from service.config.image_config import ImageConfig as ImageConfig  # noqa: PLC0414
 from service.config.labels import label_list, read_labels
 from service.config.model_config_error import ModelConfigError as ModelConfigError  # noqa: PLC0414
-from service.config.precision_name import PrecisionName
 from service.config.regular_file import read_text
 from service.config.task_keys import (
     TASK_KEYS,

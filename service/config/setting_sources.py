@@ -1,7 +1,8 @@
 """Where settings are read from: flags, `KUIPER_…` variables in the environment and a TOML file, in this order."""
 
+from collections.abc import Container, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import PrivateAttr
 from pydantic_settings import (
@@ -11,11 +12,11 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from service.config.service_link import is_service_link
 from service.config.setting_file import read_settings_file
-from service.config.setting_origin import SettingOrigin
 
 ENV_PREFIX = "KUIPER_"
+SettingOrigin = Literal["default", "flag", "environment", "file", "machine"]
+"""machine: the default is more than what the machine has room for."""
 
 
 class SourcedSettings(BaseSettings):
@@ -54,3 +55,23 @@ class SourcedSettings(BaseSettings):
 def variables_of(source: PydanticBaseSettingsSource) -> dict[str, Any]:
     """Return what the environment sets, by name, without the links that Kubernetes puts there for services."""
     return {name: value for name, value in source().items() if not is_service_link(name, value)}
+
+
+def origins_of(
+    names: Iterable[str], flags: Container[str], variables: Container[str]
+) -> dict[str, SettingOrigin]:
+    """Return where each setting that was set comes from, by name.
+
+    Args:
+        names: the settings that were set.
+        flags: names of those that flags set, which come first.
+        variables: names of those that the environment sets; what neither does, the file does.
+    """
+    return {
+        name: "flag" if name in flags else "environment" if name in variables else "file" for name in names
+    }
+
+
+def is_service_link(name: str, value: object) -> bool:
+    """Return whether Kubernetes set a variable: it sets `KUIPER_PORT` for a service that is called kuiper."""
+    return name == "port" and isinstance(value, str) and value.startswith(("tcp://", "udp://", "sctp://"))

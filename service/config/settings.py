@@ -5,23 +5,21 @@ the default.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Self
 
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource
 
-from service.config.choices import BackendName, LogFormat, LogLevel, ModelControl, OtelMode
+from service.config.choices import BackendName, LogFormat, LogLevel, ModelControl, OtelMode, PrecisionName
 from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.origins import Hosts, Origins
-from service.config.precision_name import PrecisionName
-from service.config.setting_doc import SettingDoc, shown_default
 from service.config.setting_file import SettingsError
-from service.config.setting_origin import origins_of
-from service.config.setting_sources import ENV_PREFIX, SourcedSettings, variables_of
+from service.config.setting_sources import ENV_PREFIX, SourcedSettings, origins_of, variables_of
 from service.config.store_url import ModelLocation, without_secrets
 from service.config.wording import nearest_of, problem_of
 
@@ -314,16 +312,46 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
     return settings
 
 
+@dataclass(frozen=True, slots=True)
+class SettingDoc:
+    """The documentation of one setting.
+
+    Attributes:
+        name: name in the settings file and in code.
+        flag: flag on the command line; empty for secrets, which other users of the machine could read there.
+        variable: environment variable.
+        default: the default, as shown to people; empty if there is none.
+        text: what the setting controls.
+        field: the setting's field.
+        panel: the group of settings that it is shown in; None for those that matter most.
+    """
+
+    name: str
+    flag: str
+    variable: str
+    default: str
+    text: str
+    field: FieldInfo
+    panel: str | None
+
+
 def describe_settings() -> Iterator[SettingDoc]:
     """Yield the documentation of each setting: those that matter most, and the others in groups."""
     placed = [(None, COMMON), *PANELS.items()]
     for panel, name in [(panel, name) for panel, names in placed for name in names]:
         field = Settings.model_fields[name]
-        default = "" if field.default in (None, ()) else shown_default(field.default)
+        default = "" if field.default in (None, ()) else _shown(field.default)
         flag = "" if _is_secret(name) else "--" + name.replace("_", "-")
         yield SettingDoc(
             name, flag, ENV_PREFIX + name.upper(), default, field.description or "", field, panel
         )
+
+
+def _shown(value: object) -> str:
+    """Return a default as the settings file has it, lists with commas."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def suggest(name: str) -> str:

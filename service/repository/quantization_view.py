@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field
 
 from engine import LayerFigures, OutputFigures, Quantization, QuantizationFigures, RunFigures
-from service.config.precision_name import PrecisionName
+from service.config.choices import PrecisionName
 from service.repository.loaded_model import LoadedModel
 
 _NOT_FINITE = "null where it is not finite, as where nothing differs"

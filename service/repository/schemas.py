@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field
 
 from engine import Verification
-from service.config.precision_name import PrecisionName
+from service.config.choices import PrecisionName
 from service.graph.view import count_precisions, describe_ports
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import UNLOADED, WHOLE_MODEL, ModelEntry, VersionState

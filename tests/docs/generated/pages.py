@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from service.config.settings_table import settings_table
+from service.config.settings import describe_settings
 from tests.docs.generated import (
     attacks,
     benchmark,
@@ -24,6 +24,17 @@ from tests.docs.generated.application import ROOT
 from tests.docs.generated.blocks import names, put
 from tests.golden import document
 
+
+def _settings() -> str:
+    """Return the list of all settings."""
+    rows = []
+    for doc in describe_settings():
+        default = f", default `{doc.default}`" if doc.default else ""
+        names = f"`{doc.flag}` (`{doc.variable}`{default})" if doc.flag else f"`{doc.variable}` (no flag)"
+        rows.append(f"- {names}: {doc.text}")
+    return "\n".join(rows)
+
+
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "accuracy": benchmark.render_accuracy,
     "attacks": attacks.render,
@@ -41,7 +52,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "response": response.render,
     "scaling": benchmark.render_scaling,
     "scaling-surroundings": benchmark.render_surroundings,
-    "settings": settings_table,
+    "settings": _settings,
     "service-benchmark": benchmark.render_service,
     "speed-engines": benchmark.render_engines,
     "speed-servers": benchmark.render_servers,

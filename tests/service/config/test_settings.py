@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +7,6 @@ from service.config.limits import Limits
 from service.config.machine import Machine
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings, describe_settings, load_settings
-from service.config.settings_table import settings_table
 
 
 def write(folder: Path, text: str) -> Path:
@@ -97,15 +94,3 @@ def test_limits_are_those_of_the_settings() -> None:
 def test_every_setting_is_described() -> None:
     for doc in describe_settings():
         assert doc.text, doc.name
-
-
-def test_module_prints_the_list() -> None:
-    printed = subprocess.run(
-        [sys.executable, "-m", "service.config.settings_table"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    ).stdout
-    assert printed.strip() == settings_table()
-    assert "- `--skip-broken` (`KUIPER_SKIP_BROKEN`, default `false`): " in printed

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from service.config.setting_file import SettingsError
-from service.config.setting_value import settings_in_force
 from service.config.settings import load_settings
+from service.config.settings_view import settings_in_force
 from service.config.store_url import StoreUrl, without_secrets, without_urls
 
 
