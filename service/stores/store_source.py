@@ -19,7 +19,6 @@ from service.stores.file_pool import FilePool
 
 MAX_FILES = 100_000
 """Files of a store that are listed; below a place with more, there are other things than models."""
-_MAX_NAME_BYTES = 255
 
 
 class RemoteStore(Protocol):
@@ -150,23 +149,17 @@ def _visible(files: Iterable[FileMark], url: StoreUrl) -> Fingerprint:
 
 
 def _check(files: Fingerprint, url: StoreUrl, max_bytes: int) -> None:
-    """Check that files can be written to a folder.
+    """Check that no file would be written elsewhere, or fill the disk.
 
     Raises:
         SourceError: a name is no name of a file, or a folder of files is too large.
     """
     sizes: Counter[str] = Counter()
     for file in files:
-        if not all(map(_is_file_name, file.path.split("/"))):
+        if "//" in f"/{file.path}" or "\\" in file.path or not file.path.isprintable():
             raise SourceError(f"{url}: {file.path[:200]!r} cannot be the name of a file here")
         folder, is_inside, _ = file.path.partition("/")
         sizes[folder if is_inside else ""] += file.size
     for folder, size in sizes.items():
         if size > max_bytes:
             raise SourceError(f"{url}/{folder}: {size} bytes are more than store_cache_bytes, {max_bytes}")
-
-
-def _is_file_name(part: str) -> bool:
-    """Return whether a part of a path that is not hidden, so neither "." nor "..", can be a name."""
-    # what is printable can be encoded
-    return part != "" and "\\" not in part and part.isprintable() and len(part.encode()) <= _MAX_NAME_BYTES

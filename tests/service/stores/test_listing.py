@@ -92,14 +92,18 @@ def test_listings_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "x\ny",
         "a\\..\\x",
         "\ud800",
-        "x" * 256,
-        "é" * 128,
     ],
 )
 def test_names_that_are_no_files_are_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(SourceError, match="s3://bucket/models: .* cannot be the name of a file here"):
         models(tmp_path, "m/model.param", f"m/{path}")
     assert not list(tmp_path.rglob("x"))
+
+
+@pytest.mark.parametrize("path", ["x" * 256, "é" * 128])
+def test_names_that_are_too_long_are_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(SourceError, match="s3://bucket/models cannot be cached: File name too long"):
+        models(tmp_path, "m/model.param", f"m/{path}")
 
 
 def test_sound_names_pass(tmp_path: Path) -> None:
