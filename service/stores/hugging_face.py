@@ -37,7 +37,7 @@ class HuggingFaceStore:
             commit = self._api.model_info(self._repository, revision=self._branch, timeout=30).sha
             self._place = f"{self._repository}@{commit}/{self._folder}".rstrip("/") + "/"
             self._files = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
-            found: Any = self._files.find(self._place.rstrip("/"), detail=True)
+            found: Any = self._files.find(self._place.rstrip("/"), detail=True, expand_info=False)
             for path, file in found.items():
                 yield FileMark(path.removeprefix(self._place), file["size"], file["blob_id"])
 
