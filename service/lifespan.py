@@ -16,9 +16,9 @@ from service.lifecycle import Phase
 from service.memory_trimmer import MemoryTrimmer
 from service.repository.load_progress import LoadStoppedError
 from service.repository.loaded_model import LoadedModel
+from service.repository.poller import Poller
 from service.repository.repository import RepositoryError, load_repository
 from service.services import Services, services_of
-from service.stores.poller import Poller
 
 _logger = logging.getLogger(__name__)
 

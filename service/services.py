@@ -19,11 +19,11 @@ from service.repository.load_progress import LoadProgress, LoadState
 from service.repository.loaded_model import LoadedModel
 from service.repository.loading_threads import LoadingThreads
 from service.repository.model_source import ModelSource
+from service.repository.poller import Poller
 from service.repository.preloader import Preloader
 from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
 from service.scheduling.scheduler import Scheduler
-from service.stores.poller import Poller
 from service.telemetry.metrics import Snapshot
 from service.telemetry.telemetry import Telemetry
 from service.traffic.traffic import Traffic

@@ -42,12 +42,16 @@ class Incoming:
     Attributes:
         rpc: the call, for gRPC.
         context: its id, and who sent it.
+        path: service and name of the call, as `/inference.GRPCInferenceService/ModelInfer`.
+        is_polled: whether it is served while the server drains, and to everybody at any rate.
         data: its message, once that has arrived; empty where there are many, or once it is parsed.
         own_id: the client's id of the request to run a model, once it is parsed.
     """
 
     rpc: Rpc
     context: RequestContext
+    path: str = ""
+    is_polled: bool = False
     data: bytes = b""
     own_id: str = ""
 
@@ -84,36 +88,28 @@ class Front:
         before.
 
         Args:
-            path: service and name of the call, as `/inference.GRPCInferenceService/ModelInfer`.
+            path: as of `Incoming`.
             handler: makes the response.
-            is_polled: whether it is served while the server drains, and to everybody at any rate.
+            is_polled: as of `Incoming`.
         """
 
         async def respond(_requests: object, rpc: Rpc) -> bytes:
-            return await self._serve(
-                path, partial(self.with_message, handler, is_polled=is_polled), rpc, is_polled
-            )
+            return await self._serve(open_call(rpc, path, is_polled), partial(self.with_message, handler))
 
         return grpc.stream_unary_rpc_method_handler(respond)
 
     def stream(self, path: str, handler: Handler, *, is_polled: bool = False) -> grpc.RpcMethodHandler:
-        """Return what serves a call whose handler writes the responses, and returns none.
-
-        Args:
-            path: service and name of the call.
-            handler: serves the call.
-            is_polled: as above.
-        """
+        """Return what serves a call whose handler writes the responses, and returns none; arguments as for `unary`."""
 
         async def exchange(_requests: object, rpc: Rpc) -> None:
-            await self._serve(path, handler, rpc, is_polled)
+            await self._serve(open_call(rpc, path, is_polled), handler)
 
         return grpc.stream_stream_rpc_method_handler(exchange)
 
-    async def with_message(self, handler: Handler, incoming: Incoming, *, is_polled: bool = False) -> bytes:
+    async def with_message(self, handler: Handler, incoming: Incoming) -> bytes:
         """Return what a handler returns once the message of its call has arrived, which takes a part of the budget."""
         rpc, context = incoming.rpc, incoming.context
-        with self.accepted(context, is_counted=not is_polled) as reservation:
+        with self.accepted(incoming) as reservation:
             incoming.data = await self._receive(rpc)
             reservation.expect(len(incoming.data))
             response = await handler(incoming)
@@ -123,16 +119,16 @@ class Front:
         return response
 
     @contextmanager
-    def accepted(self, context: RequestContext, *, is_counted: bool = True) -> Iterator[Reservation]:
+    def accepted(self, incoming: Incoming) -> Iterator[Reservation]:
         """Count a request, for the drain, until its response is made, and give its message a part of the budget."""
-        lifecycle, reservation = self.services.lifecycle, Reservation(self._budget, None, context)
-        if is_counted:
+        lifecycle, reservation = self.services.lifecycle, Reservation(self._budget, None, incoming.context)
+        if not incoming.is_polled:
             lifecycle.begin_request()
         try:
             yield reservation
         finally:
             reservation.release()
-            if is_counted:
+            if not incoming.is_polled:
                 lifecycle.end_request()
 
     async def attempt(
@@ -171,31 +167,31 @@ class Front:
         if self.services.process is not None:
             raise needs_one_process()
 
-    async def _serve(self, path: str, handler: Handler, rpc: Rpc, is_polled: bool) -> bytes:
+    async def _serve(self, incoming: Incoming, handler: Handler) -> bytes:
         """Return the last response message of a call, or end it with an error; record it."""
-        incoming, outcome, span = open_call(rpc), None, None
-        context = incoming.context
-        if self.spans is not None and not is_polled:
+        context, path = incoming.context, incoming.path
+        outcome = span = None
+        if self.spans is not None and not incoming.is_polled:
             span = self.spans.begin_call(path[1:], context.headers)
         try:
-            outcome = await self.attempt(partial(self._admit, handler, is_polled=is_polled), incoming, span)
+            outcome = await self.attempt(partial(self._admit, handler), incoming, span)
             if isinstance(outcome, bytes):
                 return outcome
             if outcome.status == 503:
                 await self.services.error_throttle.wait(context.client)
             metadata = (*metadata_of(outcome), (_ID_KEY, context.request_id))
-            await rpc.abort(code_of(outcome), details_of(outcome), metadata)
+            await incoming.rpc.abort(code_of(outcome), details_of(outcome), metadata)
             raise AssertionError("a refused call goes on")
         finally:
             self.services.telemetry.request_log.record_call(context, path, status_of(outcome))
 
-    async def _admit(self, handler: Handler, incoming: Incoming, *, is_polled: bool) -> bytes:
+    async def _admit(self, handler: Handler, incoming: Incoming) -> bytes:
         """Return what a handler returns, if its call may be made now, and by its client.
 
         Raises:
             ServiceError: 401, 429 or 503.
         """
-        if not is_polled:
+        if not incoming.is_polled:
             if self.services.lifecycle.phase is Phase.DRAINING:
                 raise shutting_down()
             self._check_key(_READING, incoming.context)
@@ -229,14 +225,14 @@ class Front:
         return data
 
 
-def open_call(rpc: Rpc) -> Incoming:
+def open_call(rpc: Rpc, path: str, is_polled: bool) -> Incoming:
     """Start the context of a call, in the task that serves it."""
     headers: dict[bytes, bytes] = {}
     for key, value in rpc.invocation_metadata() or ():
         headers.setdefault(key.encode(), value.encode() if isinstance(value, str) else value)
     context = RequestContext(choose_request_id(headers), headers=headers, client=client_of(rpc.peer()))
     request_id.set(context.request_id)
-    return Incoming(rpc, context)
+    return Incoming(rpc, context, path, is_polled)
 
 
 @lru_cache(4096)

@@ -34,7 +34,7 @@ class Health:
 
     def handlers(self) -> dict[str, grpc.RpcMethodHandler]:
         """Return what serves each call, by its name."""
-        watch = partial(self._front.with_message, self._watch, is_polled=True)
+        watch = partial(self._front.with_message, self._watch)
         return {
             "Check": self._front.unary(f"/{HEALTH_SERVICE}/Check", self._check, is_polled=True),
             "Watch": self._front.stream(f"/{HEALTH_SERVICE}/Watch", watch, is_polled=True),

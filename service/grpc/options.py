@@ -10,16 +10,10 @@ CONNECTION_SECONDS = 10.0
 """Age at which one of several processes has a connection's client connect again, to whatever process serves then. No
 call is lost: gRPC varies the age by a tenth, and serves calls that arrive meanwhile."""
 _HANDSHAKE_MS = 10_000
-_NO_COMPRESSION = 1
-"""A bit for each algorithm; the lowest stands for messages as they are."""
-_BOUNDED_SINCE = (1, 84)
-"""First version of gRPC that unpacks no more of a message than it may have bytes; older ones unpack all first."""
 
 
 def channel_options(settings: Settings, *, is_shared: bool = False) -> list[tuple[str, int]]:
     """Return the options of the server's channels.
-
-    Compressed messages are refused where gRPC does not bound what they unpack to.
 
     Args:
         settings: the server's settings.
@@ -43,19 +37,7 @@ def channel_options(settings: Settings, *, is_shared: bool = False) -> list[tupl
     ]
     if is_shared:
         options.append(("grpc.max_connection_age_ms", round(CONNECTION_SECONDS * 1e3)))
-    if not is_unpacking_bounded(grpc.__version__):
-        options.append(("grpc.compression_enabled_algorithms_bitset", _NO_COMPRESSION))
     return options
-
-
-def is_unpacking_bounded(version: str) -> bool:
-    """Return whether a version of gRPC gives a compressed message up once it has unpacked to more than is allowed.
-
-    Args:
-        version: as `grpc.__version__`; of an unknown form: not.
-    """
-    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
-    return len(numbers) == len(_BOUNDED_SINCE) and numbers >= _BOUNDED_SINCE
 
 
 def tls_credentials(settings: Settings) -> grpc.ServerCredentials | None:

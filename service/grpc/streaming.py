@@ -92,7 +92,7 @@ class Streams:
             self._readers.add(reader)
         try:
             while not self._is_draining and isinstance(data := await call.rpc.read(), bytes):
-                begun = tasks.create_task(self._respond(Incoming(call.rpc, call.context, data)))
+                begun = tasks.create_task(self._respond(Incoming(call.rpc, call.context, data=data)))
                 await responses.put(begun)
                 begun = None
         except asyncio.CancelledError:
@@ -132,7 +132,7 @@ class Streams:
         return outcome if is_strict else _failed(incoming, outcome)
 
     async def _infer(self, incoming: Incoming) -> bytes:
-        with self._front.accepted(incoming.context) as reservation:
+        with self._front.accepted(incoming) as reservation:
             reservation.expect(len(incoming.data))
             return await infer(self._front.services, incoming)
 

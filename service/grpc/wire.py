@@ -23,8 +23,8 @@ _BRIEF_BYTES = 1 << 14
 """Maximum bytes of a head whose fields are not counted: it takes little memory whatever it holds."""
 _MAX_FIELDS = 1 << 13
 """Maximum fields of a request, those of its inputs and their contents among them: packed numbers are one."""
-_MAX_HEAD_BYTES = 8 << 20
-"""Maximum bytes of a request besides raw tensors and strings."""
+_MAX_HEAD_BYTES = 2 << 20
+"""Maximum bytes of a request besides raw tensors and strings: protobuf holds the GIL for tens of milliseconds."""
 
 
 class _Field(NamedTuple):

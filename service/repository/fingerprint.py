@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-CHECKSUMS = "checksums"
-"""Name of a file that says what others must be; no model is made of it."""
 _VERSION = re.compile(r"[0-9]+")
 
 
@@ -35,7 +33,7 @@ def unchanged_versions(versions: Iterable[str], old: Fingerprint, new: Fingerpri
         old: the files that they were loaded from.
         new: the files that there are now.
     """
-    changed = {_version_of(mark) for mark in old ^ new if mark.path.rpartition("/")[2] != CHECKSUMS}
+    changed = {_version_of(mark) for mark in old ^ new}
     return [] if None in changed else [version for version in versions if version not in changed]
 
 

@@ -2,7 +2,6 @@
 
 from service.config.settings import Settings
 from service.errors import ServiceError
-from service.repository.files import ModelFilesError
 from service.repository.load_progress import Step
 from service.repository.model_source import ModelSource, SourceError
 
@@ -18,20 +17,17 @@ def check_control(settings: Settings) -> None:
         raise ServiceError(403, "model_control_off", message)
 
 
-def find_in_source(source: ModelSource, name: str, step: Step) -> None:
-    """Bring the files of a model as they are now, where they are not in a folder of this machine anyway.
+def refresh_source(source: ModelSource, name: str, step: Step) -> None:
+    """Bring the models as they are now, where they are not in a folder of this machine anyway.
 
     Raises:
-        ServiceError: 422 `load_failed` with the reason, 503 `store_unavailable`.
+        ServiceError: 503 `store_unavailable`.
         LoadStoppedError: `step` raised it.
     """
     try:
-        source.find(name, step)
+        source.refresh(step)
     except SourceError as error:
-        message = f"the store cannot be reached: {error}"
+        message = f"models cannot be fetched: {error}"
         raise ServiceError(
             503, "store_unavailable", message, {"model": name[:80]}, {"Retry-After": "5"}
         ) from error
-    except ModelFilesError as error:
-        message = f"model {name[:80]!r} cannot be loaded: {error}"
-        raise ServiceError(422, "load_failed", message, {"model": name[:80], "reason": str(error)}) from error

@@ -17,7 +17,6 @@ from service.log_context import FIELDS, log_fields
 from service.repository.files import ModelFilesError, check_name, version_folders
 from service.repository.load_progress import LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
-from service.repository.local_folder import LocalFolder
 from service.repository.model_entry import WHOLE_MODEL, ModelEntry
 from service.repository.model_source import ModelSource
 from service.repository.version_loader import LoadOptions, load_version
@@ -52,7 +51,7 @@ class ModelLoader:
     def __init__(self, settings: Settings, source: ModelSource | None = None) -> None:
         self.settings = settings
         if source is None:
-            source = LocalFolder(folder_of(settings.models), settings.model_name)
+            source = ModelSource(folder_of(settings.models), settings.model_name)
         self.source = source
 
     def folders(self) -> dict[str, Path]:

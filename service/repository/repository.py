@@ -18,7 +18,7 @@ from service.repository.files import ModelFilesError
 from service.repository.fingerprint import Fingerprint, unchanged_versions
 from service.repository.load_progress import LoadProgress, LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
-from service.repository.model_control import check_control, find_in_source
+from service.repository.model_control import check_control, refresh_source
 from service.repository.model_entry import (
     NOT_LOADED,
     UNLOADED,
@@ -67,6 +67,7 @@ class ModelRepository:
         self._retire = retire
         self._entries = dict(sorted(entries.items()))  # never mutated: each change replaces it
         self._generation = 0
+        self._reading: set[Path] = set()
         self._swapping = Lock()
         self._changing: WeakValueDictionary[str, Lock] = WeakValueDictionary()
 
@@ -156,8 +157,8 @@ class ModelRepository:
             LoadStoppedError: `step` raised it; nothing has changed.
         """
         check_control(self._loader.settings)
-        with self._lock_of(name):  # so that no other load replaces the files while they are read
-            find_in_source(self._loader.source, name, step)
+        with self._lock_of(name):  # of two loads the later one has the newer files
+            refresh_source(self._loader.source, name, step)
             self._load(name, config, step, ())
 
     def refresh(self, name: str, files: Fingerprint, loaded: Fingerprint, step: Step = go_on) -> None:
@@ -171,18 +172,13 @@ class ModelRepository:
 
         Raises:
             ServiceError: 404 `model_not_found`, 422 `load_failed` with the reason.
-            SourceError: the files cannot be had now, or changed meanwhile, and what was loaded may be of both states;
-                what was served stays.
+            SourceError: the files changed meanwhile, and what was loaded may be of both states; what was served stays.
             LoadStoppedError: `step` raised it.
         """
         with self._lock_of(name):
             old = self._entries.get(name, ModelEntry(name))
-            try:
-                self._loader.source.take(name, files, step)
-            except ModelFilesError as error:
-                self._replace(old, ModelEntry(name, unavailable={WHOLE_MODEL: str(error)}))  # it refuses that
-            else:
-                self._load(name, None, step, unchanged_versions(old.versions, loaded, files))
+            self._loader.source.take(name, files)
+            self._load(name, None, step, unchanged_versions(old.versions, loaded, files))
 
     def remove(self, name: str) -> None:
         """Stop serving a model whose files are gone, and forget it."""
@@ -220,6 +216,7 @@ class ModelRepository:
         if not old.versions:
             self._swap(ModelEntry(name, is_loading=True))
         kept = {version: model for version, model in old.versions.items() if version in unchanged}
+        self._reading.add(folder)
         try:
             new = self._loader.load(name, folder, config, step, kept)
             if new.pipelines:
@@ -228,6 +225,8 @@ class ModelRepository:
         except (LoadStoppedError, SourceError) as error:
             self._swap(old if old.all_versions else ModelEntry(name, unavailable={WHOLE_MODEL: str(error)}))
             raise
+        finally:
+            self._reading.discard(folder)
         self._replace(old, new)
 
     def _replace(self, old: ModelEntry, new: ModelEntry) -> None:
@@ -237,7 +236,7 @@ class ModelRepository:
             return
         kept = {version: reason for version, reason in new.unavailable.items() if version not in old.versions}
         self._swap(replace(old, unavailable=kept, pipelines=old.pipelines or new.pipelines))
-        self._tidy()
+        self.tidy()
         _logger.warning("model not loaded", extra={FIELDS: {"model": old.name, "reason": new.reason}})
         message = f"model {old.name!r} cannot be loaded: {new.reason}"
         if old.versions:
@@ -272,10 +271,11 @@ class ModelRepository:
         for model in old.versions.values():
             if model not in kept:
                 self._retire(model)
-        self._tidy()
+        self.tidy()
 
-    def _tidy(self) -> None:
-        self._loader.source.tidy([model.graph.param_path for model in self])
+    def tidy(self) -> None:
+        """Have the source forget files that are neither current nor in use."""
+        self._loader.source.tidy([*self._reading, *(model.graph.param_path for model in self)])
 
     def _lock_of(self, name: str) -> Lock:
         """Return the lock that keeps two threads from changing a model at once; it lives as long as one holds it."""
@@ -368,8 +368,6 @@ def _load_entries(loader: ModelLoader, progress: LoadProgress) -> Mapping[str, M
     for stray in strays:
         _logger.warning(stray)
     entries = load_side_by_side(loader, folders, max_at_once(this_machine()), progress)
-    for name, refusal in loader.source.refused.items():
-        entries[name] = ModelEntry(name, unavailable={WHOLE_MODEL: refusal.reason})
     made = _with_pipelines(entries)
     _check(list(made.values()), loader.settings)
     return made

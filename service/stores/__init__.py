@@ -1,7 +1,6 @@
-"""Models that change while they are served, and models that are kept elsewhere.
+"""Models that are kept elsewhere.
 
-- `source` chooses where models come from; `poller` looks for changes there, and has the repository load them;
-- `store_source` lists what `object_store` or `hugging_face` reads, of which `model_paths` finds the models, and fetches
-  a model into a folder of the `state_cache`; `checksums` checks that its upload is over; `store_errors` words what
-  went wrong.
+- `source` chooses where models come from;
+- `store_source` makes a folder of what `object_store` or `hugging_face` lists and reads, with links to the files of the
+  `file_pool`; `store_errors` words what went wrong.
 """

@@ -1,9 +1,9 @@
 """Repositories of models on Hugging Face, or what speaks its protocol. Tokens are what its library finds by itself."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from huggingface_hub import HfApi, HfFileSystem
-from huggingface_hub.hf_api import RepoFile
 
 from service.config.store_url import StoreUrl
 from service.repository.fingerprint import FileMark
@@ -23,32 +23,28 @@ class HuggingFaceStore:
 
     def __init__(self, url: StoreUrl, endpoint: str | None = None) -> None:
         self._url = url
-        repository, _, folder = url.path.partition("/")
+        repository, _, self._folder = url.path.partition("/")
         name, _, revision = repository.partition("@")
         self._repository = f"{url.host}/{name}"
-        self._folder = f"{folder}/" if folder else ""
         self._branch = revision or None
-        self._commit = ""
         self._api = HfApi(endpoint)
+        self._place = ""
+        self._files = HfFileSystem(endpoint=endpoint, skip_instance_cache=True)
 
     def list(self) -> Iterator[FileMark]:
         """Yield the files of the newest commit."""
         with worded(self._url):
-            self._commit = self._api.model_info(self._repository, revision=self._branch, timeout=30).sha or ""
-            tree = self._api.list_repo_tree(
-                self._repository, self._folder.rstrip("/") or None, recursive=True, revision=self._commit
-            )
-            for found in tree:
-                if isinstance(found, RepoFile) and found.path.startswith(self._folder):
-                    yield FileMark(found.path.removeprefix(self._folder), found.size, found.blob_id)
+            commit = self._api.model_info(self._repository, revision=self._branch, timeout=30).sha
+            self._place = f"{self._repository}@{commit}/{self._folder}".rstrip("/") + "/"
+            self._files = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
+            found: Any = self._files.find(self._place.rstrip("/"), detail=True, expand_info=False)
+            for path, file in found.items():
+                yield FileMark(path.removeprefix(self._place), file["size"], file["blob_id"])
 
     def read(self, file: FileMark) -> Iterator[bytes]:
         """Yield the bytes of a file in the commit that was listed last."""
-        place = f"{self._repository}@{self._commit}/{self._folder}{file.path}"
-        with worded(self._url):
-            files = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
-            with files.open(place, block_size=_CHUNK_BYTES) as source:
-                if source.details["blob_id"] != file.tag:  # another thread has listed a newer commit
-                    raise SourceError(f"{file.path} has changed since it was listed")
-                while chunk := source.read(_CHUNK_BYTES):
-                    yield chunk
+        with worded(self._url), self._files.open(self._place + file.path, block_size=_CHUNK_BYTES) as source:
+            if source.details["blob_id"] != file.tag:  # another thread has listed a newer commit
+                raise SourceError(f"{file.path} has changed since it was listed")
+            while chunk := source.read(_CHUNK_BYTES):
+                yield chunk

@@ -14,7 +14,6 @@ from service.repository.model_source import SourceError
 from service.stores.store_errors import worded
 
 _CHUNK_BYTES = 4 << 20
-_LISTED_AT_ONCE = 1000
 _SILENCE = timedelta(seconds=30)
 _REQUEST = timedelta(hours=1)
 _ALLOW_HTTP = ("AWS_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP", "AZURE_ALLOW_HTTP")
@@ -50,7 +49,7 @@ class ObjectStore:
     def list(self) -> Iterator[FileMark]:
         """Yield all objects below the place."""
         with worded(self._url):
-            for chunk in obstore.list(self._store, chunk_size=_LISTED_AT_ONCE):
+            for chunk in obstore.list(self._store):
                 for found in chunk:
                     tag = _tag(found["e_tag"]) or f"{found['last_modified'].timestamp():f}"
                     yield FileMark(found["path"], found["size"], tag)

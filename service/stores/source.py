@@ -6,11 +6,7 @@ from service.config.extras import needs_extra
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.config.store_url import StoreUrl
-from service.repository.local_folder import LocalFolder
 from service.repository.model_source import ModelSource, SourceError
-
-_SETTLE_SECONDS = 1.0
-"""Between the two listings at the start that have to agree, where models are not polled more often."""
 
 
 # ruff: noqa: PLC0415  # neither these nor their libraries are part of a server whose models are in a folder
@@ -22,8 +18,8 @@ def open_source(settings: Settings) -> ModelSource:
     """
     url = settings.models
     if not isinstance(url, StoreUrl):
-        return LocalFolder(url, settings.model_name, is_polled=settings.model_control == "poll")
-    from service.stores.state_cache import StateCache, cache_folder
+        return ModelSource(url, settings.model_name, is_polled=settings.model_control == "poll")
+    from service.stores.file_pool import FilePool, pool_folder
     from service.stores.store_source import RemoteStore, StoreSource
 
     store: RemoteStore
@@ -39,5 +35,5 @@ def open_source(settings: Settings) -> ModelSource:
                 store = ObjectStore(url)
     except SourceError as error:
         raise SettingsError(f"models: {error}") from error
-    cache = StateCache(cache_folder(os.environ), settings.store_cache_bytes)
-    return StoreSource(store, url, cache, settings.model_name, min(settings.poll_seconds, _SETTLE_SECONDS))
+    pool = FilePool(pool_folder(os.environ), settings.store_cache_bytes)
+    return StoreSource(store, url, pool, settings.model_name)

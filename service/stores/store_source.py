@@ -1,23 +1,24 @@
-"""Models of a store as a source: listed there, fetched here, and put into service as files of a folder."""
+"""Models of a store as a source: a folder of links to files that are fetched once."""
 
 import hashlib
-import os
-import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from service.config.store_url import StoreUrl
 from service.repository.files import ModelFilesError
 from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.load_progress import Step, go_on
-from service.repository.model_source import ModelSource, Refusal, SourceError
-from service.stores.model_paths import check_paths, models_of
-from service.stores.state_cache import StateCache
+from service.repository.model_source import ModelSource, SourceError
+from service.stores.file_pool import FilePool
 
-_MAX_ROUNDS = 5
-"""Listings at the start until two agree on all models."""
+MAX_FILES = 100_000
+"""Files of a store that are listed; below a place with more, there are other things than models."""
 
 
 class RemoteStore(Protocol):
@@ -39,112 +40,82 @@ class RemoteStore(Protocol):
 
 
 class StoreSource(ModelSource):
-    """The models of one place in a store. Each state of a model has a folder that never changes.
+    """The models of one place in a store: a folder for each state of the place, which never changes.
 
     Methods raise what those of `ModelSource` do.
 
     Args:
         store: lists and reads files.
         url: the place.
-        cache: holds the folders.
-        single: what a single model is called; None for the names in the store.
-        settle_seconds: between the two listings at the start.
+        pool: holds the files.
+        name: what a single model is called; None for its name in the store.
     """
 
-    def __init__(
-        self, store: RemoteStore, url: StoreUrl, cache: StateCache, single: str | None, settle_seconds: float
-    ) -> None:
-        super().__init__()
+    def __init__(self, store: RemoteStore, url: StoreUrl, pool: FilePool, name: str | None) -> None:
+        super().__init__(Path(url.name), name)
         self._store = store
         self._url = url
-        self._cache = cache
-        self._single = single
-        self._settle_seconds = settle_seconds
-        self._prefixes: dict[str, str] = {}
+        self._pool = pool
+        self._files: Fingerprint = frozenset()
+        self._states: set[Path] = set()
 
     def prepare(self, step: Step = go_on) -> None:
-        """Take all models that two listings agree on; while all of them are still changing, there is none."""
-        step(f"listing {self._url.name}")
-        self.tidy(())  # what an earlier attempt took and nobody could load
-        for name, files in self._settled().items():
-            try:
-                if self.taken.get(name) != files:
-                    self.take(name, files, step)
-            except ModelFilesError as error:
-                self.drop(name)
-                self.refused[name] = Refusal(files, str(error))
+        """Fetch all models."""
+        self.tidy(())  # of an earlier attempt
+        self.taken = dict(self.list(step))
 
     def folders(self) -> dict[str, Path]:
-        """Return the folders of the models that were taken by name, in order of name."""
-        return dict(sorted(self._cache.folders.items()))
-
-    def list(self) -> Mapping[str, Fingerprint]:
-        """Return the files of each model by its name."""
-        found = models_of(self._store.list(), self._url, self._single)
-        self._prefixes = {name: prefix for name, (prefix, _) in found.items()}
-        return {name: files for name, (_, files) in found.items()}
-
-    def take(self, name: str, files: Fingerprint, step: Step = go_on) -> None:
-        """Fetch a model, as far as its files are not here yet.
-
-        It is refused if its files can be no model's, are too large, or are not what `checksums` lists.
-        """
-        check_paths(name, files)
-        origin = repr((str(self._url), self._prefixes.get(name, ""), name, sorted(files)))
-        state = hashlib.sha256(origin.encode()).hexdigest()
+        """Return the folders of the models in the current state of the place, by name."""
         try:
-            self._cache.take(name, state, files, lambda folder: self._fetch(name, files, folder, step), step)
+            return super().folders()
+        except ModelFilesError as error:
+            raise ModelFilesError(str(error).replace(str(self._root), str(self._url))) from error
+
+    def list(self, step: Step = go_on) -> Mapping[str, Fingerprint]:
+        """Fetch what has changed in the store, and return the files of each model by its name."""
+        self.refresh(step)
+        return super().list(step)
+
+    def refresh(self, step: Step = go_on) -> None:
+        """Fetch what has changed in the store."""
+        step(f"listing {self._url.name}")
+        files = _visible(self._store.list(), self._url)
+        _check(files, self._url, self._pool.max_bytes)
+        try:
+            with self._pool.locked(step):
+                if files != self._files:
+                    self._make_state(files, step)
         except OSError as error:
-            raise SourceError(f"model {name!r} cannot be cached: {error.strerror or error}") from error
-        self.taken[name] = files
-        self.refused.pop(name, None)
-
-    def find(self, name: str, step: Step = go_on) -> None:
-        """Take a model as it is in the store now, if it is there."""
-        files = self.list().get(name)
-        if files is None:
-            self.drop(name)
-        elif files != self.taken.get(name):
-            self.take(name, files, step)
-
-    def drop(self, name: str) -> None:
-        """Note that a model is gone."""
-        super().drop(name)
-        self._cache.drop(name)
+            raise SourceError(f"{self._url} cannot be cached: {error.strerror or error}") from error
 
     def tidy(self, used: Collection[Path]) -> None:
-        """Let the cache evict states that are over."""
-        self._cache.keep(used)
+        """Delete states of the place in which no file is in use, except for the current one."""
+        kept = {parent for path in (self._root, *used) for parent in (path, *path.parents)}
+        for state in self._states - kept:
+            shutil.rmtree(state, ignore_errors=True)
+            self._states.discard(state)
 
-    def _settled(self) -> Mapping[str, Fingerprint]:
-        """Return the models that are the same in two listings; forget others. What changes on is left to polls."""
-        listed = self.list()
-        for _ in range(_MAX_ROUNDS):
-            time.sleep(self._settle_seconds)
-            before, listed = listed, self.list()
-            if listed == before:
-                break
-        settled = {name: files for name, files in listed.items() if before.get(name) == files}
-        for name in self.taken.keys() - settled.keys():
-            self.drop(name)
-        if not settled:
-            raise SourceError(f"the models of {self._url} are still changing")
-        return settled
+    def close(self) -> None:
+        """Delete all states."""
+        self._pool.close()
 
-    def _fetch(self, name: str, files: Fingerprint, folder: Path, step: Step) -> None:
-        """Write the files of a model to a folder; links those of the state that was taken last."""
-        known, prefix = self.taken.get(name, frozenset()), self._prefixes.get(name, "")
-        for file in sorted(files):
-            place = folder / file.path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if file in known:
-                with suppress(OSError):  # what others deleted is fetched again
-                    os.link(self._cache.folders[name] / file.path, place)
-            if not place.exists() or place.stat().st_size != file.size:
-                place.unlink(missing_ok=True)
-                self._download(file._replace(path=prefix + file.path), place, step)
+    def _make_state(self, files: Fingerprint, step: Step) -> None:
+        """Make a state of the place: links to files of the pool, which fetches those that it lacks."""
+        state = Path(tempfile.mkdtemp(dir=self._pool.own_folder()))
+        root = state / self._url.name
+        try:
+            for file in sorted(files):
+                key = hashlib.sha256(repr((str(self._url), *file)).encode()).hexdigest()
+                place = root / file.path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.hardlink_to(self._pool.get(key, file.size, partial(self._fetch, file, step)))
+        except BaseException:
+            shutil.rmtree(state, ignore_errors=True)
+            raise
+        self._states.add(state)
+        self._root, self._files = root, files
 
-    def _download(self, file: FileMark, place: Path, step: Step) -> None:
+    def _fetch(self, file: FileMark, step: Step, place: Path) -> None:
         size = 0
         with place.open("wb") as target:
             # what has no bytes may be the marker of a folder, which cannot be read
@@ -152,9 +123,43 @@ class StoreSource(ModelSource):
                 size += len(chunk)
                 if size > file.size:
                     break
-                step(
-                    f"fetching {file.path}, {100 * size // file.size} % of {file.size:,} bytes"
-                )  # may end it
+                percent = 100 * size // file.size
+                step(f"fetching {file.path}, {percent} % of {file.size:,} bytes")  # may end it
                 target.write(chunk)
         if size != file.size:
             raise SourceError(f"{file.path} has {size} bytes or more where {file.size} are listed")
+
+
+def _visible(files: Iterable[FileMark], url: StoreUrl) -> Fingerprint:
+    """Return files without hidden ones, and without those that stand for folders, as consoles of stores make them.
+
+    Raises:
+        SourceError: there is none, or too many.
+    """
+    visible = (file for file in files if "/." not in f"/{file.path}")
+    listed = list(islice(visible, MAX_FILES + 1))
+    if len(listed) > MAX_FILES:
+        problem = f"more than {MAX_FILES} files are listed; expected a place that holds models only"
+        raise SourceError(f"{url}: {problem}")
+    folders = {""} | {str(parent) for file in listed for parent in PurePosixPath(file.path).parents}
+    found = frozenset(file for file in listed if file.path not in folders and not file.path.endswith("/"))
+    if not found:
+        raise SourceError(f"{url}: no models: expected folders that each hold a .param and a .bin file")
+    return found
+
+
+def _check(files: Fingerprint, url: StoreUrl, max_bytes: int) -> None:
+    """Check that no file would be written elsewhere, or fill the disk.
+
+    Raises:
+        SourceError: a name is no name of a file, or a folder of files is too large.
+    """
+    sizes: Counter[str] = Counter()
+    for file in files:
+        if "//" in f"/{file.path}" or "\\" in file.path or not file.path.isprintable():
+            raise SourceError(f"{url}: {file.path[:200]!r} cannot be the name of a file here")
+        folder, is_inside, _ = file.path.partition("/")
+        sizes[folder if is_inside else ""] += file.size
+    for folder, size in sizes.items():
+        if size > max_bytes:
+            raise SourceError(f"{url}/{folder}: {size} bytes are more than store_cache_bytes, {max_bytes}")

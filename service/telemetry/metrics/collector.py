@@ -8,8 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
+from service.repository.poller import Poller
 from service.scheduling.scheduler import Scheduler
-from service.stores.poller import Poller
 from service.traffic.model_traffic import ModelTraffic
 
 Values = Mapping[tuple[str, ...], float]

@@ -10,9 +10,9 @@ from service.config.store_url import StoreUrl
 from service.repository.fingerprint import FileMark
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_source import SourceError
+from service.repository.poller import Poller
 from service.repository.repository import load_repository
-from service.stores.poller import Poller
-from service.stores.state_cache import StateCache
+from service.stores.file_pool import FilePool
 from service.stores.store_source import StoreSource
 from tests.service.stores.folders import scale_of, write_scale
 
@@ -70,8 +70,8 @@ class PolledBucket:
 
     def __init__(self, bucket: Bucket, folder: Path, max_bytes: int = MAX_BYTES, **settings: Any) -> None:
         self.folder = folder
-        self.cache = StateCache(folder / "cache", max_bytes)
-        self.source = StoreSource(bucket, URL, self.cache, None, 0.0)
+        self.cache = FilePool(folder / "cache", max_bytes)
+        self.source = StoreSource(bucket, URL, self.cache, None)
         self.settings = Settings(
             models=URL, model_control="poll", backend="numpy", poll_seconds=0.001, **settings
         )
@@ -91,8 +91,8 @@ class PolledBucket:
         return {outcome: count for outcome, count in self.poller.changes.items() if count}
 
     def states(self) -> int:
-        """Return how many states of models are on the disk."""
-        return sum(1 for path in (self.folder / "cache").iterdir() if path.is_dir() and path.name != "part")
+        """Return how many states of the bucket are on the disk."""
+        return len(list((self.folder / "cache" / "processes").glob("*/*")))
 
 
 def put_scale(bucket: Bucket, tmp_path: Path, path: str, scale: float) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from engine import Array
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
-from service.repository.local_folder import LocalFolder
+from service.repository.model_source import ModelSource
+from service.repository.poller import Poller
 from service.repository.repository import ModelRepository, load_repository
-from service.stores.poller import Poller
 from tests.engine.models import write_model
 
 SCALE = """
@@ -41,7 +41,7 @@ class PolledFolder:
 
     def __init__(self, root: Path, step: Callable[[str], None] = lambda _: None, **settings: Any) -> None:
         self.settings = Settings(models=root, model_control="poll", backend="numpy", **settings)
-        self.source = LocalFolder(root, is_polled=True)
+        self.source = ModelSource(root, is_polled=True)
         self.retired: list[LoadedModel] = []
         self.repository: ModelRepository = load_repository(
             self.settings, self.retired.append, source=self.source

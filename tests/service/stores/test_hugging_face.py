@@ -14,8 +14,8 @@ from service.config.settings import Settings
 from service.config.store_url import StoreUrl
 from service.repository.model_source import SourceError
 from service.repository.repository import load_repository
+from service.stores.file_pool import FilePool
 from service.stores.hugging_face import HuggingFaceStore
-from service.stores.state_cache import StateCache
 from service.stores.store_source import StoreSource
 from tests.service.stores.folders import scale_of, write_scale
 
@@ -118,9 +118,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
 
 
 def source(hub: Hub, tmp_path: Path) -> StoreSource:
-    return StoreSource(
-        HuggingFaceStore(URL, hub.address), URL, StateCache(tmp_path / "cache", 1 << 20), None, 0.0
-    )
+    return StoreSource(HuggingFaceStore(URL, hub.address), URL, FilePool(tmp_path / "cache", 1 << 20), None)
 
 
 def test_models_of_a_repository_are_served(hub: Hub, tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ from service.config.settings import Settings
 from service.errors import ServiceError
 from service.repository import model_loader
 from service.repository.load_progress import LoadProgress, LoadState, LoadStoppedError
-from service.repository.local_folder import LocalFolder
-from service.repository.model_source import SourceError
+from service.repository.model_source import ModelSource, SourceError
+from service.repository.poller import Poller
 from service.repository.repository import load_entries, load_repository
 from service.repository.version_loader import load_version
-from service.stores.poller import Poller
 from tests.service.stores.folders import PolledFolder, scale_of, write_scale
 
 
@@ -162,7 +161,7 @@ def test_a_folder_that_is_gone_changes_nothing(tmp_path: Path, caplog: pytest.Lo
         root.rmdir()
         (tmp_path / "away").rename(root)
         polled.polls(3)
-    said = [r.getMessage() for r in caplog.records if r.name == "service.stores.poller"]
+    said = [r.getMessage() for r in caplog.records if r.name == "service.repository.poller"]
     assert said == ["models cannot be listed", "models can be listed again"]
     assert (polled.poller.failed, polled.changes) == (6, {})
 
@@ -221,7 +220,7 @@ def test_the_start_waits_for_models_where_they_are_polled(tmp_path: Path) -> Non
             write_scale(root / "m", 3)
 
     settings = Settings(models=root, model_control="poll", backend="numpy", poll_seconds=0.001)
-    source = LocalFolder(root, is_polled=True)
+    source = ModelSource(root, is_polled=True)
     entries = load_entries(settings, LoadProgress(watch), source)
     assert [name for name, entry in entries.items() if entry.versions] == ["m"]
     assert any("there is no folder" in text for text in said)
@@ -288,7 +287,7 @@ def test_a_return_to_what_was_served_is_tried_again_when_it_was_disturbed(
         raise SourceError("its files changed while they were loaded")
 
     with monkeypatch.context() as patched:
-        patched.setattr(LocalFolder, "check", disturb)
+        patched.setattr(ModelSource, "check", disturb)
         polled.polls(2)
     assert polled.changes == {"refused": 1}
     polled.polls(1)
@@ -320,7 +319,7 @@ def test_a_model_that_changes_during_the_start_is_loaded_once_it_rests(tmp_path:
             write_scale(tmp_path / "m", changes.pop())
 
     settings = Settings(models=tmp_path, model_control="poll", backend="numpy")
-    source = LocalFolder(tmp_path, is_polled=True)
+    source = ModelSource(tmp_path, is_polled=True)
     repository = load_repository(settings, progress=LoadProgress(watch), source=source)
     assert repository.names == ["n"]
     assert next(line.reason for line in repository.index()) == "its files changed while they were loaded"
@@ -337,9 +336,9 @@ def test_a_model_that_fails_unforeseen_does_not_hold_up_others(
     for name in "ab":
         write_scale(tmp_path / name, 2)
     polled = PolledFolder(tmp_path)
-    take = LocalFolder.take
+    take = ModelSource.take
 
-    def fail(source: LocalFolder, name: str, *rest: Any) -> None:
+    def fail(source: ModelSource, name: str, *rest: Any) -> None:
         if name == "a":
             raise RuntimeError("unforeseen")
         take(source, name, *rest)
@@ -347,7 +346,7 @@ def test_a_model_that_fails_unforeseen_does_not_hold_up_others(
     for name in "ab":
         write_scale(tmp_path / name, 3)
     with monkeypatch.context() as patched:
-        patched.setattr(LocalFolder, "take", fail)
+        patched.setattr(ModelSource, "take", fail)
         polled.polls(3)
     assert polled.scales() == {"a/1": 2, "b/1": 3}
     assert "model cannot be polled" in caplog.text

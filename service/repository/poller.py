@@ -47,8 +47,7 @@ class Poller:
         self._step = step
         self._listed: Mapping[str, Fingerprint] = dict(source.taken)
         self._loaded = dict(source.taken)
-        self._tried = source.taken | {name: refusal.files for name, refusal in source.refused.items()}
-        self._absent: dict[str, str] = {}
+        self._tried = dict(source.taken)
         self._is_gone = False
         self._stopped = Event()
 
@@ -67,13 +66,14 @@ class Poller:
             LoadStoppedError: `step` raised it.
         """
         try:
-            listed = self._source.list()
+            listed = self._source.list(self._step)
         except SourceError as error:
             self.failed += 1
             if not self._is_gone:
                 self._is_gone = True
                 _logger.warning("models cannot be listed", extra={FIELDS: {"reason": str(error)}})
             return
+        self._repository.tidy()
         self.succeeded += 1
         self.last_success = time.time()
         if self._is_gone:
@@ -106,28 +106,20 @@ class Poller:
             _logger.exception("model cannot be polled", extra={FIELDS: {"model": name}})
 
     def _remove(self, name: str) -> None:
-        for known in (self._loaded, self._tried, self._absent):
-            known.pop(name, None)
+        self._loaded.pop(name, None)
+        self._tried.pop(name, None)
         self._repository.remove(name)
         self.changes["removed"] += 1
 
     def _take(self, name: str, files: Fingerprint) -> None:
         try:
             self._repository.refresh(name, files, self._loaded.get(name, frozenset()), self._step)
-        except SourceError as error:  # it is tried again at the next poll
-            self._note_absence(name, str(error))
-        except ServiceError as error:
-            if error.code == "model_not_found":  # its folder was away for a moment
-                self._note_absence(name, str(error))
-            else:  # what was served before goes on, until the files change again
-                self._tried[name] = files
+        except (SourceError, ServiceError) as error:
+            if isinstance(error, ServiceError) and error.code != "model_not_found":
+                self._tried[name] = files  # what was served before goes on, until the files change again
                 self.changes["refused"] += 1
+            else:  # it is tried again at the next poll
+                _logger.warning("model not loaded", extra={FIELDS: {"model": name, "reason": str(error)}})
         else:
             self._loaded[name] = self._tried[name] = files
             self.changes["loaded"] += 1
-            self._absent.pop(name, None)
-
-    def _note_absence(self, name: str, reason: str) -> None:
-        if self._absent.get(name) != reason:
-            self._absent[name] = reason
-            _logger.warning("model not fetched", extra={FIELDS: {"model": name, "reason": reason}})
