@@ -14,8 +14,7 @@ from engine.compiler.program.observable import BEFORE_ALL, Observable
 from engine.compiler.program.patch import row_by_row
 from engine.compiler.program.program import Program
 from engine.compiler.threads.segment import Segment
-from engine.compiler.threads.thread_team import run_alone
-from engine.compiler.threads.thread_team_pool import teams
+from engine.compiler.threads.thread_team import run_alone, teams
 from engine.dtypes import Array
 from engine.errors import LayerError, stopped_before
 from engine.quantization.tensor_scale import TensorScale

@@ -11,7 +11,7 @@ from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.patch import Patch, row_by_row
 from engine.compiler.program.program import Program
 from engine.compiler.threads.runner import runner
-from engine.compiler.threads.thread_team_pool import teams
+from engine.compiler.threads.thread_team import teams
 from engine.dtypes import Array
 from engine.errors import RunStoppedError, stopped_before
 from engine.run.stop import StopSignal
