@@ -6,8 +6,8 @@ from time import perf_counter
 
 import numpy as np
 
-from engine.compiler.emit.packed_files import packed_files
 from engine.compiler.emit.target import host_target
+from engine.compiler.emit.weight_files import weight_files
 from engine.compiler.memory.arena import BlockPool
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program.assembler import assembling, compile_plan
@@ -104,7 +104,7 @@ class Programs:
         self._cost = FIRST_COST
         self._compiled = 0
         self._blocks = BlockPool()
-        self._packed = PackedStore(packed_files())
+        self._packed = PackedStore(weight_files())
         self._dynamic = DynamicPrograms(axes, self._make_dynamic, self._checker, self._blocks)
         self._without_bf16_gain: Lru[InputKey, None] = Lru(_MAX_WITHOUT_GAIN)
         self.precisions: Mapping[str, Precision] = {}
