@@ -19,34 +19,52 @@ _IDLE_SECONDS = 1.5
 """Seconds without a run after which a large block may be given back."""
 
 
-class Block:
-    """Memory of one run at a time.
+class Arena:
+    """Memory of one run at a time, and the table of addresses that the kernels of its program read.
 
     Args:
         size: bytes of it, at least.
 
     Attributes:
-        memory: its bytes, aligned for vectors.
+        memory: its bytes, aligned for vectors: intermediate tensors and scratch.
         size: how many there are.
         idle_since: when it was found unused, on the clock of `time.monotonic`; 0 where a run has used it since.
+        template: what the table was made of; None before the first run.
+        table: addresses, those of inputs and outputs to be filled in by each run.
+        table_address: where the table lies.
     """
 
-    __slots__ = ("idle_since", "memory", "size")
+    __slots__ = ("idle_since", "memory", "size", "table", "table_address", "template")
 
     def __init__(self, size: int) -> None:
         self.memory = aligned_empty(size)
         self.size = size
         self.idle_since = 0.0
+        self.template: Array | None = None
+        self.table = np.empty(0, np.uint64)
+        self.table_address = 0
+
+    def lay_out(self, template: Array, relative: Array) -> None:
+        """Make the table of a program.
+
+        Args:
+            template: the table, its entries for intermediate tensors counted from the beginning of the memory.
+            relative: places of these entries.
+        """
+        self.table = template.copy()
+        self.table[relative] += np.uint64(address_of(self.memory))
+        self.table_address = address_of(self.table)
+        self.template = template
 
 
 class BlockPool:
-    """Pool of memory blocks of runs, as many of similar sizes as such runs at once. Thread-safe.
+    """Pool of the memory of runs, as many of similar sizes as such runs at once. Thread-safe.
 
     A block of a similar size that is too small for a run makes room for one that is large enough.
     """
 
     def __init__(self) -> None:
-        self._free: list[Block] = []
+        self._free: list[Arena] = []
         self._lock = threading.Lock()
         with _pools_lock:
             _pools.add(self)
@@ -57,7 +75,7 @@ class BlockPool:
         with self._lock:
             return sum(block.size for block in self._free)
 
-    def take(self, size: int) -> Block:
+    def take(self, size: int) -> Arena:
         """Return a block of so many bytes or more; the one that was given back last, if it will do.
 
         Raises:
@@ -70,9 +88,9 @@ class BlockPool:
                     block.idle_since = 0.0
                     return block
             self._free = [block for block in self._free if not block.size < size <= block.size * _SPARE]
-        return Block(size)
+        return Arena(size)
 
-    def give_back(self, block: Block) -> None:
+    def give_back(self, block: Arena) -> None:
         """Return a block to the pool."""
         with self._lock:
             self._free.append(block)
@@ -207,37 +225,12 @@ def least_size(lifetimes: Sequence[Lifetime]) -> int:
     return most
 
 
-class Arena:
-    """A block as the memory of one program's run, and the table of addresses that the kernels read.
-
-    Args:
-        block: the memory.
-        template: the table, its entries for intermediate tensors counted from the beginning of the memory.
-        relative: places of these entries.
-
-    Attributes:
-        block: the memory.
-        memory: its bytes: intermediate tensors and scratch.
-        table: addresses, those of inputs and outputs to be filled in by the run.
-        table_address: where the table lies.
-    """
-
-    __slots__ = ("block", "memory", "table", "table_address")
-
-    def __init__(self, block: Block, template: Array, relative: Array) -> None:
-        self.block = block
-        self.memory = block.memory
-        self.table = template.copy()
-        self.table[relative] += np.uint64(address_of(self.memory))
-        self.table_address = address_of(self.table)
-
-
 class ArenaPool:
     """Arenas of one program.
 
     Args:
         size: bytes of an arena.
-        template, relative: as for `Arena`.
+        template, relative: as for `Arena.lay_out`.
     """
 
     def __init__(self, size: int, template: Array, relative: Array) -> None:
@@ -254,11 +247,14 @@ class ArenaPool:
         Raises:
             MemoryError: there is no memory for it.
         """
-        return Arena(self._blocks.take(self._size), self._template, self._relative)
+        arena = self._blocks.take(self._size)
+        if arena.template is not self._template:
+            arena.lay_out(self._template, self._relative)
+        return arena
 
     def give_back(self, arena: Arena) -> None:
-        """Return an arena's memory to the pool."""
-        self._blocks.give_back(arena.block)
+        """Return an arena to the pool."""
+        self._blocks.give_back(arena)
 
 
 def _rounded(size: int) -> int:
