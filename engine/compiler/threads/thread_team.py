@@ -67,7 +67,7 @@ class ThreadTeam:
             ValueError: the timestamps do not fit the segment.
         """
         if not (self._helpers and segment.is_wide and self.is_ours):
-            return run_alone(segment, table_address, timestamps, stop)
+            return self._native.alone(*_arguments(segment, table_address, timestamps, stop))
         return self._native.together(*_arguments(segment, table_address, timestamps, stop), self._address)
 
     def close(self) -> None:
@@ -79,11 +79,18 @@ class ThreadTeam:
                 helper.join()
 
 
-def run_alone(
-    segment: Segment, table_address: int, timestamps: Array | None = None, stop: StopSignal | None = None
+def run_segment(
+    threads: int,
+    segment: Segment,
+    table_address: int,
+    timestamps: Array | None = None,
+    stop: StopSignal | None = None,
 ) -> int:
-    """Run a segment on the calling thread; all else as `ThreadTeam.run`."""
-    return runner().alone(*_arguments(segment, table_address, timestamps, stop))
+    """Run a segment on so many threads; all else as `ThreadTeam.run`."""
+    if threads == 1 or not segment.is_wide:
+        return runner().alone(*_arguments(segment, table_address, timestamps, stop))
+    with teams.lease(threads) as team:
+        return team.run(segment, table_address, timestamps, stop)
 
 
 class ThreadTeamPool:
