@@ -102,8 +102,11 @@ class GrpcServer:
 
     def _phase_changed(self) -> None:
         """Notify watchers; when the server drains, have clients go to other servers."""
+        drains = self._front.services.lifecycle.phase is Phase.DRAINING
+        if drains:
+            _close_listening_sockets(self.port)  # clients that hear of it and connect again are refused
         self._health.notify()
-        if self._front.services.lifecycle.phase is Phase.DRAINING:
+        if drains:
             self._streams.drain()
             self._draining.set()
             self._end(0.0)

@@ -36,6 +36,8 @@ CHUNK_FRAME_BYTES = 24
 """Bytes that the size of a chunk and the line ends around it may have, beside that."""
 HEAD_SECONDS = 20.0
 """Seconds that a client has to send them."""
+DROPPED_BYTES = 4 << 20
+"""Maximum bytes that a client may send on after it was refused, and still get the response for sure."""
 MAX_AHEAD = 8
 """Requests that wait for the responses before theirs: when so many are parsed, no more are."""
 SLICE_BYTES, AHEAD_SLICE_BYTES = 1 << 9, 1 << 7
@@ -85,8 +87,11 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse a packet, and refuse a head that does not end."""
-        if self.transport.is_closing():
-            return  # a TLS connection may still deliver data after it has been closed
+        if self.transport.is_closing():  # refused, or TLS, which may deliver data after it has been closed
+            self._other_bytes += len(data)
+            if self._other_bytes > DROPPED_BYTES:
+                self.abort()
+            return
         if self._read_flow.held:
             self._read_flow.hold(data)
             return
@@ -346,4 +351,4 @@ class Connection(HttpToolsProtocol):
                 f"{REQUEST_ID_HEADER}: {request_id}",
             )
             self.transport.write("\r\n".join((*lines, "", "")).encode() + body)
-        self.transport.close()
+        cast(CoalescingTransport, self.transport).finish()

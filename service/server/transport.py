@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+FINISH_SECONDS = 2.0
+"""Seconds that a client has to read a last response and close the connection."""
+
 
 class CoalescingTransport:
     """Coalesces two consecutive writes: one system call less for each response.
@@ -53,7 +56,26 @@ class CoalescingTransport:
             self._linger()
         self._transport.close()
 
+    def finish(self) -> None:
+        """Send what is held, and close when the client has, or a little later.
+
+        Until then what it sends is dropped: a connection that is closed with unread bytes is reset, and the client may
+        lose the response.
+        """
+        self._flush()
+        if self.is_closing() or not self._transport.can_write_eof():
+            self.close()
+            return
+        self._transport.write_eof()
+        self._transport.resume_reading()
+        self.is_closing = _finished
+        self._loop.call_later(FINISH_SECONDS, self._transport.close)
+
     def _flush(self) -> None:
         held, self._held = self._held, b""
         if held and not self.is_closing():
             self._transport.write(held)
+
+
+def _finished() -> bool:
+    return True

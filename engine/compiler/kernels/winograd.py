@@ -11,7 +11,7 @@ from engine.compiler.contraction.tile import LINE, Axis, Prefetch, emit_tile, st
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.winograd_tiles import WinogradTiles
-from engine.compiler.kernels.winograd_transforms import transformed_filters
+from engine.compiler.kernels.winograd_transforms import POSITIONS, transformed_filters
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
 
@@ -46,7 +46,7 @@ class Winograd(WinogradTiles):
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of packed weights and bias."""
         starts = self._blocks * self._width
-        return self._positions * self._depth * starts, starts
+        return POSITIONS * self._depth * starts, starts
 
     @property
     def scratch(self) -> int:
@@ -60,7 +60,7 @@ class Winograd(WinogradTiles):
         )
         all_tiles, tiles, of_thread = (e.load_extent(extents, place) for place in range(3))
         border = e.address(scratch, e.mul(e.thread, of_thread))
-        strips = e.address(border, self._positions * self._depth)
+        strips = e.address(border, POSITIONS * self._depth)
         first = e.mul(e.chunk, tiles)
         count = e.minimum(tiles, e.sub(all_tiles, first))
         with e.loop(0, count) as loop:
@@ -77,12 +77,12 @@ class Winograd(WinogradTiles):
         patches, products = self._planes
         # the last rows of a strip that is not full are computed too: their results are never read
         used = e.divmod(e.add(count, height - 1), height)[0]
-        with e.loop(0, self._positions) as position, e.loop(0, self._blocks) as block:
+        with e.loop(0, POSITIONS) as position, e.loop(0, self._blocks) as block:
             weights = e.address(u, e.mul(e.add(e.mul(position.index, self._blocks), block.index), panel))
             left = e.address(strips, e.mul(position.index, patches))
             right = e.address(
                 strips,
-                self._positions * patches,
+                POSITIONS * patches,
                 e.mul(position.index, products),
                 e.mul(block.index, self._width),
             )
@@ -111,15 +111,15 @@ class Winograd(WinogradTiles):
     @property
     def layout(self) -> tuple[object, ...]:
         """The layout of packed weights."""
-        return (self.outputs, self._width)
+        return (self._width,)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Transform and pack weights (filters, channels, 3, 3) as [position][block][channel][filter], and the bias."""
-        packed = aligned_zeros((self._positions, self._blocks, self._depth, self._width))
+        packed = aligned_zeros((POSITIONS, self._blocks, self._depth, self._width))
         starts = aligned_zeros((self._blocks * self._width,))
         for block in range(self._blocks):
             filters = weight[block * self._width : (block + 1) * self._width]
-            positions = transformed_filters(self.transforms.filter, filters)  # position, filter, channel
+            positions = transformed_filters(filters)  # position, filter, channel
             packed[:, block, : self.shape.channels, : len(filters)] = positions.swapaxes(1, 2)
         if bias is not None:
             starts[: self.shape.filters] = bias

@@ -1,7 +1,7 @@
 """The tiles of Winograd convolutions: how patches and results are transformed, and where they lie meanwhile.
 
-F(m x m, 3x3) computes m x m outputs from a patch of (m+2) x (m+2) inputs with (m+2)^2 multiplications instead of 9 m^2
-(Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015): a patch d and a filter g give
+F(4x4, 3x3) computes 4x4 outputs from a patch of 6x6 inputs with 36 multiplications instead of 144 (Lavin and Gray,
+"Fast Algorithms for Convolutional Neural Networks", 2015): a patch d and a filter g give
 
     A^T [ (G g G^T) * (B^T d B) ] A
 
@@ -25,7 +25,7 @@ from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import is_long
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.winograd_transforms import TRANSFORMS, Transforms, transformed
+from engine.compiler.kernels.winograd_transforms import OUTPUTS, PATCH, POSITIONS, RESULT, SIDE, transformed
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 
@@ -38,7 +38,6 @@ class WinogradTiles:
         shape: shape of the convolution.
         padding: zeros around the input.
         strides: elements between images, rows and pixels of input and output.
-        outputs: rows and columns that a tile computes, 2 or 4.
         tiles: tiles of one chunk.
         tile: register tile of the matrix products.
         lanes: float32 lanes of a vector.
@@ -48,30 +47,20 @@ class WinogradTiles:
     shape: ConvShape
     padding: ImplicitPadding
     strides: ImageStrides
-    outputs: int
     tiles: int
     tile: Tile
     lanes: int
     epilogue: Epilogue = NOTHING
 
     @property
-    def transforms(self) -> Transforms:
-        """The matrices."""
-        return TRANSFORMS[self.outputs]
-
-    @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns of tiles of an image."""
-        return -(-self.shape.size[0] // self.outputs), -(-self.shape.size[1] // self.outputs)
+        return -(-self.shape.size[0] // OUTPUTS), -(-self.shape.size[1] // OUTPUTS)
 
     @property
     def all_tiles(self) -> int:
         """Tiles of the whole batch."""
         return self.shape.images * self.grid[0] * self.grid[1]
-
-    @property
-    def _positions(self) -> int:
-        return self.transforms.inputs**2
 
     @property
     def _depth(self) -> int:
@@ -122,7 +111,7 @@ class WinogradTiles:
     @property
     def _strip(self) -> int:
         """Elements of a strip's transformed patches and of its products."""
-        return self._positions * sum(self._planes)
+        return POSITIONS * sum(self._planes)
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -135,7 +124,7 @@ class WinogradTiles:
     @property
     def _tiles_scratch(self) -> int:
         """Elements for one patch that reaches over the border, and for the strips of a chunk, each of them whole."""
-        return self._positions * self._depth + -(-self.tiles // self.tile.pixels) * self._strip
+        return POSITIONS * self._depth + -(-self.tiles // self.tile.pixels) * self._strip
 
     def _row(self, e: Emitter, strips: IRValue, place: IRIndex, width: int) -> IRValue:
         """Return the address of a tile's row in its strip, of rows as wide as given."""
@@ -146,26 +135,25 @@ class WinogradTiles:
         self, e: Emitter, x: IRValue, strips: IRValue, border: IRValue, tile: IRIndex, place: IRIndex
     ) -> None:
         """Write B^T d B of one tile into its row of every position's matrix."""
-        side = self.transforms.inputs
         image, row, column = e.unravel(tile, (self.shape.images, *self.grid))
-        top = e.sub(e.mul(row, self.outputs), self.padding.before[0])
-        left = e.sub(e.mul(column, self.outputs), self.padding.before[1])
+        top = e.sub(e.mul(row, OUTPUTS), self.padding.before[0])
+        left = e.sub(e.mul(column, OUTPUTS), self.padding.before[1])
         inside = e.both(
             e.compare(">=", top, 0),
             e.compare(">=", left, 0),
-            e.compare("<=", e.add(top, side), self.padding.x_size[0]),
-            e.compare("<=", e.add(left, side), self.padding.x_size[1]),
+            e.compare("<=", e.add(top, SIDE), self.padding.x_size[0]),
+            e.compare("<=", e.add(left, SIDE), self.padding.x_size[1]),
         )
         corner = e.address(x, *self._offset(e, (image, top, left)))
         with e.when(e.builder.not_(inside)):
             self._copy_border(e, corner, border, top, left)
         source = e.select(inside, corner, border)
-        row_step = e.select(inside, e.index(self.strides.x[1]), e.index(side * self._depth))
+        row_step = e.select(inside, e.index(self.strides.x[1]), e.index(SIDE * self._depth))
         pixel_step = e.select(inside, e.index(self.strides.x[2]), e.index(self._depth))
         target = self._row(e, strips, place, self._depth)
         whole = self.shape.channels // self.lanes * self.lanes
-        steps = [e.mul(j, pixel_step) for j in range(side)]
-        rows = [e.address(source, e.mul(i, row_step)) for i in range(side)]
+        steps = [e.mul(j, pixel_step) for j in range(SIDE)]
+        rows = [e.address(source, e.mul(i, row_step)) for i in range(SIDE)]
         pixels = [e.address(row, step) for row in rows for step in steps]
         with e.loop(0, whole, self.lanes) as loop:
             self._transform_channels(e, pixels, target, loop.index, None)
@@ -175,10 +163,9 @@ class WinogradTiles:
     def _transform_channels(
         self, e: Emitter, pixels: Sequence[IRValue], target: IRValue, channel: IRIndex, count: int | None
     ) -> None:
-        side = self.transforms.inputs
         here = [e.load(pixel, channel, count=count) for pixel in pixels]
-        patch = [here[row * side : (row + 1) * side] for row in range(side)]
-        for position, value in enumerate(transformed(e, self.transforms.patch, patch)):
+        patch = [here[row * SIDE : (row + 1) * SIDE] for row in range(SIDE)]
+        for position, value in enumerate(transformed(e, PATCH, patch)):
             e.store(value, target, position * self._planes[0], channel)
 
     def _offset(self, e: Emitter, place: Sequence[IRIndex]) -> list[IRIndex]:
@@ -186,8 +173,7 @@ class WinogradTiles:
 
     def _copy_border(self, e: Emitter, corner: IRValue, border: IRValue, top: IRIndex, left: IRIndex) -> None:
         """Copy a patch that reaches over the border, with zeros for what lies beyond."""
-        side = self.transforms.inputs
-        with e.loop(0, side) as rows, e.loop(0, side) as columns:
+        with e.loop(0, SIDE) as rows, e.loop(0, SIDE) as columns:
             row, column = e.add(top, rows.index), e.add(left, columns.index)
             there = e.both(
                 e.compare(">=", row, 0),
@@ -195,7 +181,7 @@ class WinogradTiles:
                 e.compare("<", row, self.padding.x_size[0]),
                 e.compare("<", column, self.padding.x_size[1]),
             )
-            target = e.address(border, e.mul(e.add(e.mul(rows.index, side), columns.index), self._depth))
+            target = e.address(border, e.mul(e.add(e.mul(rows.index, SIDE), columns.index), self._depth))
             with e.when(there):
                 source = e.address(
                     corner, e.mul(rows.index, self.strides.x[1]), e.mul(columns.index, self.strides.x[2])
@@ -223,9 +209,9 @@ class WinogradTiles:
         """Write A^T m A of one tile, of filters from the first on, through the epilogue into the output."""
         strips, *rest = arguments
         image, row, column = e.unravel(tile, (self.shape.images, *self.grid))
-        corner = (image, e.mul(row, self.outputs), e.mul(column, self.outputs))
+        corner = (image, e.mul(row, OUTPUTS), e.mul(column, OUTPUTS))
         row_of_tile = self._row(e, strips, place, self._products_width)
-        source = e.address(row_of_tile, self._positions * self._planes[0])
+        source = e.address(row_of_tile, POSITIONS * self._planes[0])
         whole = count // self.lanes * self.lanes if isinstance(count, int) else 0
         if whole:
             with e.loop(0, whole, self.lanes) as loop:
@@ -247,14 +233,13 @@ class WinogradTiles:
         count: IRIndex | None,
     ) -> None:
         bias, out, *operands = arguments
-        side, outputs = self.transforms.inputs, self.outputs
-        here = [e.load(source, position * self._planes[1]) for position in range(side * side)]
-        products = [here[row * side : (row + 1) * side] for row in range(side)]
+        here = [e.load(source, position * self._planes[1]) for position in range(POSITIONS)]
+        products = [here[row * SIDE : (row + 1) * SIDE] for row in range(SIDE)]
         start = e.load(bias, channel)
-        results = transformed(e, self.transforms.result, products)
+        results = transformed(e, RESULT, products)
 
         def put(index: IRIndex, value: IRValue) -> None:
-            down, right = e.divmod(index, outputs)
+            down, right = e.divmod(index, OUTPUTS)
             place = Place(corner[0], e.add(corner[1], down), e.add(corner[2], right), channel)
             with self._inside(e, place):
                 result = finish(e, self.epilogue, e.fadd(value, start), operands, place, count)
@@ -271,6 +256,6 @@ class WinogradTiles:
     def _inside(self, e: Emitter, place: Place) -> AbstractContextManager[None]:
         """Write what is done only for a pixel that the output has; the last tiles reach beyond it."""
         height, width = self.shape.size
-        if height % self.outputs == 0 and width % self.outputs == 0:
+        if height % OUTPUTS == 0 and width % OUTPUTS == 0:
             return nullcontext()
         return e.when(e.both(e.compare("<", place.row, height), e.compare("<", place.pixel, width)))

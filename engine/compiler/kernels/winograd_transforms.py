@@ -1,4 +1,4 @@
-"""The matrices of Winograd convolutions, F(m x m, 3x3), and what multiplies with them on both sides.
+"""The matrices of Winograd convolutions, F(4x4, 3x3), and what multiplies with them on both sides.
 
 Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015. The points are in an order of our own, two
 and two: what a pair does to a filter has terms in common.
@@ -7,9 +7,10 @@ Filters are transformed when they are packed, by numpy, or by a kernel that mult
 operations of float32 in the same order, none of them fused: the results have the same bits.
 """
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -20,49 +21,31 @@ from engine.dtypes import Array
 Matrix = tuple[tuple[float, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Transforms:
-    """The matrices of F(m x m, 3x3), in the names of the paper."""
-
-    outputs: int
-    patch: Matrix
-    filter: Matrix
-    result: Matrix
-
-    @property
-    def inputs(self) -> int:
-        """Rows and columns of a patch."""
-        return self.outputs + 2
-
-
-F2 = Transforms(
-    2,
-    ((1, 0, -1, 0), (0, 1, 0, -1), (0, 1, 1, 0), (0, -1, 1, 0)),
-    ((1, 0, 0), (0, 0, 1), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2)),
-    ((1, 0, 1, 1), (0, -1, 1, -1)),
+OUTPUTS = 4
+"""Rows and columns of outputs that a tile computes."""
+SIDE = OUTPUTS + 2
+"""Rows and columns of its patch of inputs."""
+POSITIONS = SIDE**2
+PATCH: Matrix = (
+    (4, 0, -5, 0, 1, 0),
+    (0, 4, 0, -5, 0, 1),
+    (0, -4, -4, 1, 1, 0),
+    (0, 4, -4, -1, 1, 0),
+    (0, -2, -1, 2, 1, 0),
+    (0, 2, -1, -2, 1, 0),
 )
-F4 = Transforms(
-    4,
-    (
-        (4, 0, -5, 0, 1, 0),
-        (0, 4, 0, -5, 0, 1),
-        (0, -4, -4, 1, 1, 0),
-        (0, 4, -4, -1, 1, 0),
-        (0, -2, -1, 2, 1, 0),
-        (0, 2, -1, -2, 1, 0),
-    ),
-    (
-        (1 / 4, 0, 0),
-        (0, 0, 1),
-        (-1 / 6, -1 / 6, -1 / 6),
-        (-1 / 6, 1 / 6, -1 / 6),
-        (1 / 24, 1 / 12, 1 / 6),
-        (1 / 24, -1 / 12, 1 / 6),
-    ),
-    ((1, 0, 1, 1, 1, 1), (0, 0, 1, -1, 2, -2), (0, 0, 1, 1, 4, 4), (0, 1, 1, -1, 8, -8)),
+"""B^T of the paper."""
+FILTER: Matrix = (
+    (1 / 4, 0, 0),
+    (0, 0, 1),
+    (-1 / 6, -1 / 6, -1 / 6),
+    (-1 / 6, 1 / 6, -1 / 6),
+    (1 / 24, 1 / 12, 1 / 6),
+    (1 / 24, -1 / 12, 1 / 6),
 )
-TRANSFORMS = {2: F2, 4: F4}
-"""By the rows and columns of a tile's outputs."""
+"""G."""
+RESULT: Matrix = ((1, 0, 1, 1, 1, 1), (0, 0, 1, -1, 2, -2), (0, 0, 1, 1, 4, 4), (0, 1, 1, -1, 8, -8))
+"""A^T."""
 
 
 def transformed(e: Emitter, matrix: Matrix, tile: Sequence[Sequence[IRValue]]) -> list[IRValue]:
@@ -90,71 +73,32 @@ def _combine(e: Emitter, coefficients: Sequence[float], values: Sequence[IRValue
 Number = TypeVar("Number")
 
 
-class Arithmetic(Protocol[Number]):
-    """Operations of float32, each rounded separately."""
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Generic[Number]):
+    """Operations of float32, each rounded separately; the first factor is a constant."""
 
-    def scaled(self, factor: float, value: Number) -> Number:
-        """Return factor * value."""
-
-    def sum(self, left: Number, right: Number) -> Number:
-        """Return left + right."""
-
-    def difference(self, left: Number, right: Number) -> Number:
-        """Return left - right."""
+    scaled: Callable[[float, Number], Number]
+    sum: Callable[[Number, Number], Number]
+    difference: Callable[[Number, Number], Number]
 
 
-class ArrayArithmetic:
-    """Of arrays."""
-
-    def scaled(self, factor: float, value: Array) -> Array:
-        """Return factor * value."""
-        return np.float32(factor) * value
-
-    def sum(self, left: Array, right: Array) -> Array:
-        """Return left + right."""
-        return left + right
-
-    def difference(self, left: Array, right: Array) -> Array:
-        """Return left - right."""
-        return left - right
+_OF_ARRAYS: Arithmetic[Array] = Arithmetic(
+    lambda factor, value: np.float32(factor) * value, operator.add, operator.sub
+)
 
 
-class VectorArithmetic:
-    """Of a kernel's vectors.
-
-    Args:
-        e: the kernel.
-    """
-
-    def __init__(self, e: Emitter) -> None:
-        self._e = e
-
-    def scaled(self, factor: float, value: IRValue) -> IRValue:
-        """Return factor * value."""
-        return self._e.fmul(self._e.splat(factor), value)
-
-    def sum(self, left: IRValue, right: IRValue) -> IRValue:
-        """Return left + right."""
-        return self._e.fadd(left, right)
-
-    def difference(self, left: IRValue, right: IRValue) -> IRValue:
-        """Return left - right."""
-        return self._e.fsub(left, right)
+def of_vectors(e: Emitter) -> Arithmetic[IRValue]:
+    """Return the operations of a kernel's vectors."""
+    return Arithmetic(lambda factor, value: e.fmul(e.splat(factor), value), e.fadd, e.fsub)
 
 
-def transformed_filters(matrix: Matrix, filters: Array) -> Array:
-    """Return matrix @ filter @ matrix^T of filters (…, 3, 3), its places, row after row, along the first axis."""
-    arithmetic = ArrayArithmetic()
-    taps = [[filters[..., i, j] for j in range(3)] for i in range(3)]
-    columns = [half_transformed(arithmetic, matrix, [line[j] for line in taps]) for j in range(3)]
-    rows = range(len(matrix))
-    return np.stack(
-        [
-            place
-            for i in rows
-            for place in half_transformed(arithmetic, matrix, [column[i] for column in columns])
-        ]
-    )
+def transformed_filters(filters: Array) -> Array:
+    """Return G filter G^T of filters (…, 3, 3), its places, row after row, along the first axis."""
+    columns = [
+        half_transformed(_OF_ARRAYS, FILTER, list(np.moveaxis(filters[..., j], -1, 0))) for j in range(3)
+    ]
+    rows = zip(*columns, strict=True)
+    return np.stack([place for row in rows for place in half_transformed(_OF_ARRAYS, FILTER, row)])
 
 
 def half_transformed(arithmetic: Arithmetic[Number], matrix: Matrix, taps: Sequence[Number]) -> list[Number]:

@@ -53,6 +53,14 @@ def aligned(array: Array) -> Array:
     return memory
 
 
+def row_by_row(array: Array) -> Array:
+    """Return a float32 array whose elements lie row by row where the processor likes to read them."""
+    flags = array.flags
+    if array.dtype == np.float32 and flags.c_contiguous and flags.aligned:
+        return array
+    return np.require(array, np.float32, ("C", "A"))
+
+
 def address_of(array: Array) -> int:
     """Return where an array's elements begin in memory."""
     if array.flags.carray and array.size:  # as quick as it gets, but only for memory that may be written to

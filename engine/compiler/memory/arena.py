@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.compiler.memory.alignment import ALIGNMENT, address_of, aligned_empty
 from engine.dtypes import Array
+from engine.errors import LayerError
 
 _SPARE = 4
 """A run takes a block of at most so many times the size that it needs."""
@@ -223,6 +224,33 @@ def least_size(lifetimes: Sequence[Lifetime]) -> int:
         held += changes[moment]
         most = max(most, held)
     return most
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Addresses in the table that a run fills in.
+
+    Attributes:
+        slot: the operand's slot.
+        entries: places in the table, each with the bytes between the operand's first element and what the kernel reads.
+        shape: shape of the operand's array.
+    """
+
+    slot: int
+    entries: tuple[tuple[int, int], ...]
+    shape: tuple[int, ...]
+
+    def fill_in(self, arena: Arena, array: Array) -> None:
+        """Have the kernels of a run read or write an array, of float32 row by row, that has to live as long as it.
+
+        Raises:
+            LayerError: the array has another shape.
+        """
+        if array.shape != self.shape:
+            raise LayerError(f"a tensor of shape {array.shape} came where {self.shape} was planned")
+        address, table = address_of(array), arena.table
+        for place, offset in self.entries:  # mostly one: numpy's own loop would take longer to begin
+            table[place] = address + offset
 
 
 class ArenaPool:

@@ -6,9 +6,9 @@ import numpy as np
 
 from engine.compiler.emit.jit import sizes_of
 from engine.compiler.memory.alignment import WORD, address_of
+from engine.compiler.memory.arena import Patch
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.view import Buffer, BufferKind
-from engine.compiler.program.patch import Patch
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 

@@ -6,12 +6,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from engine.compiler.memory.alignment import WORD
+from engine.compiler.memory.alignment import WORD, row_by_row
 from engine.compiler.memory.arena import Arena
 from engine.compiler.memory.view import Buffer, BufferKind, View
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import BEFORE_ALL, Observable
-from engine.compiler.program.patch import row_by_row
 from engine.compiler.program.program import Program
 from engine.compiler.threads.segment import Segment
 from engine.compiler.threads.thread_team import run_segment

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from engine.compiler.memory.alignment import row_by_row
+from engine.compiler.memory.arena import Patch
 from engine.compiler.program.instruction import NativeSteps
-from engine.compiler.program.patch import Patch, row_by_row
 from engine.compiler.program.program import Program
 from engine.compiler.threads.thread_team import run_segment
 from engine.dtypes import Array

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.compiler.memory.arena import ArenaPool, Arrangement
+from engine.compiler.memory.arena import ArenaPool, Arrangement, Patch
 from engine.compiler.memory.view import Buffer, View
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import Observables
-from engine.compiler.program.patch import Patch
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from engine.precision import Precision

@@ -1,7 +1,6 @@
 """Kernels for convolutions: Winograd, depthwise or direct, whichever is expected to be fastest."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 
 from engine.compiler.contraction.convolution import DirectConvolution
@@ -14,6 +13,7 @@ from engine.compiler.graph import Convolution
 from engine.compiler.kernels.compact_winograd import CompactWinograd
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.winograd import Winograd
+from engine.compiler.kernels.winograd_transforms import POSITIONS
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
 from engine.compiler.selection.bf16 import Bf16Work, convolve_bf16, may_round
@@ -38,11 +38,12 @@ from engine.compiler.selection.patches import of_pixels
 _Kernel = DirectConvolution | StreamedConvolution | Winograd | CompactWinograd | Depthwise
 _ALL = 1 << 30
 _TRANSPOSED = (0, 1, 3, 2)
-_DIRECT, _STREAMED, _COMPACT = "direct", "streamed", "compact winograd 4x4"
-_WINOGRAD = {"winograd 2x2": 2, "winograd 4x4": 4}
-"""Candidate -> rows and columns of outputs of a tile."""
-_COMPACT_CHANNELS = 32
-"""Channels whose filters, of one vector, stay in the nearest cache together with what is computed of them."""
+_DIRECT, _STREAMED, _WINOGRAD, _COMPACT = "direct", "streamed", "winograd", "compact winograd"
+_MAX_TRANSFORMED = 8 << 20
+"""Bytes of transformed filters, up to four times the model's, beyond which each run transforms them instead: that takes
+a fifth longer, but networks of many channels would take three times the memory of their weights."""
+_CHUNK = 4 << 20
+"""Bytes of a chunk's tiles where weights are far: from the next cache, so that weights are read once for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
     chosen = selector.choose(_efforts(selector, work.shape, bf16), _efforts_of_one(selector, work, bf16))
     if bf16 is not None and (any(is_bf16) or chosen == BF16):
         convolve_bf16(selector, replace(bf16, is_bf16=is_bf16))
-    elif chosen == _COMPACT or chosen in _WINOGRAD:
+    elif chosen in (_WINOGRAD, _COMPACT):
         _winograd(selector, replace(work, x=channels_last(selector, work.x)), chosen)
     else:
         node, x = of_pixels(selector, node, work.x, work.out)
@@ -115,9 +116,10 @@ def _efforts(selector: Selector, shape: ConvShape, bf16: Bf16Work | None) -> dic
     if shape.groups == 1 and machine.is_far(4 * shape.taps * shape.channels * shape.filters):
         efforts[_STREAMED] = cost.streamed(machine, shape)
     if shape.kernel == (3, 3) and is_plain and shape.channels >= selector.lanes:
-        efforts |= {name: cost.winograd(machine, shape, outputs) for name, outputs in _WINOGRAD.items()}
-        if selector.target.registers >= cost.COMPACT_REGISTERS:
-            efforts[_COMPACT] = cost.compact_winograd(machine, shape)
+        efforts[_COMPACT] = cost.compact_winograd(machine, shape)
+        effort = cost.winograd(machine, shape)
+        if effort.weights <= _MAX_TRANSFORMED:
+            efforts[_WINOGRAD] = effort
     if bf16 is not None:
         efforts[BF16] = cost.bf16(machine, replace(bf16.shape, images=shape.images))
     return efforts
@@ -190,60 +192,61 @@ def _depthwise(selector: Selector, work: Work) -> None:
 
 
 def _winograd(selector: Selector, work: Work, chosen: str) -> None:
-    make = _compact_kernel if chosen == _COMPACT else partial(_winograd_kernel, _WINOGRAD[chosen])
+    make = _compact_kernel if chosen == _COMPACT else _winograd_kernel
     kernel: Winograd | CompactWinograd = make(selector, work)
     _call(selector, work, kernel, selector.constant(kernel.extents))
 
 
-def _winograd_kernel(outputs: int, selector: Selector, work: Work) -> Winograd:
-    """Return the kernel whose filters were transformed before; a tile computes `outputs` rows and columns."""
-    shape, lanes = work.shape, selector.lanes
-    count = _tiles_of_chunk(selector, shape, outputs)
+def _winograd_kernel(selector: Selector, work: Work) -> Winograd:
+    """Return the kernel whose filters were transformed before."""
+    shape, lanes, threads = work.shape, selector.lanes, selector.threads
+    tiles = cost.tiles_of(shape)
+    chunks = -(-tiles // _tiles_of_chunk(selector, shape))
+    if tiles >= threads:  # as many for each of them
+        chunks = -(-chunks // threads) * threads
+    count = -(-tiles // chunks)
     return Winograd(
         shape=shape,
         padding=work.padding,
         strides=work.strides,
-        outputs=outputs,
         tiles=count,
         tile=choose_tile(selector.target, count, -(-shape.filters // lanes), shape.channels),
         lanes=lanes,
         epilogue=work.epilogue,
         # not where they are few: batches of all sizes share the code that prefetches none
-        prefetches_weights=4 * (outputs + 2) ** 2 * shape.filters * shape.channels > selector.machine.cache,
+        prefetches_weights=4 * POSITIONS * shape.filters * shape.channels > selector.machine.cache,
     )
 
 
 def _compact_kernel(selector: Selector, work: Work) -> CompactWinograd:
-    """Return the kernel that transforms its own filters: threads share these, as there are few tiles."""
+    """Return the kernel that transforms its own filters: where tiles are few, threads share these."""
     shape, machine, lanes = work.shape, selector.machine, selector.lanes
-    depth = -(-shape.channels // lanes) * lanes
+    count = _tiles_of_chunk(selector, shape)
+    chunks = -(-cost.tiles_of(shape) // count)
+    tile = choose_tile(selector.target, count, -(-shape.filters // lanes))
+    width, depth = tile.vectors * lanes, -(-shape.channels // lanes) * lanes
+    most = max(lanes, machine.cache // 2 // (4 * POSITIONS * width))
     parts = parallel_parts(machine.time(cost.compact_winograd(machine, shape)), selector.threads, 1)
     return CompactWinograd(
         shape=shape,
         padding=work.padding,
         strides=work.strides,
-        outputs=cost.COMPACT_OUTPUTS,
-        tiles=cost.tiles_of(shape, cost.COMPACT_OUTPUTS),
-        tile=Tile(cost.COMPACT_TILES, 1),
+        tiles=count,
+        tile=tile,
         lanes=lanes,
         epilogue=work.epilogue,
-        positions=cost.COMPACT_OUTPUTS + 2,
-        channels=max(step for step in range(lanes, _COMPACT_CHANNELS + lanes, lanes) if depth % step == 0),
-        filter_parts=min(parts, -(-shape.filters // lanes)),
+        channels=max(step for step in range(lanes, depth + 1, lanes) if depth % step == 0 and step <= most),
+        filter_parts=min(-(-parts // chunks), -(-shape.filters // width)),
     )
 
 
-def _tiles_of_chunk(selector: Selector, shape: ConvShape, outputs: int) -> int:
-    """Choose how many tiles are computed together: as many as the core's cache holds, more if weights are many."""
-    machine, tiles = selector.machine, cost.tiles_of(shape, outputs)
-    tile_bytes = 4 * (outputs + 2) ** 2 * (shape.channels + shape.filters)
-    weight_bytes = 4 * shape.taps * shape.channels * shape.filters
-    room = machine.cache * (2 if machine.is_far(weight_bytes) else 1) * 3 // 4
-    most = max(1, min(room // tile_bytes, -(-tiles // selector.threads)))
-    chunks = -(-tiles // most)
-    # as many chunks for each thread
-    chunks = -(-chunks // selector.threads) * selector.threads if tiles >= selector.threads else chunks
-    return -(-tiles // chunks)
+def _tiles_of_chunk(selector: Selector, shape: ConvShape) -> int:
+    """Choose how many tiles are computed together: as many as the core's own cache holds, more if weights are many."""
+    machine, tiles = selector.machine, cost.tiles_of(shape)
+    tile_bytes = 4 * POSITIONS * (shape.channels + shape.filters)
+    is_far = machine.is_far(4 * shape.taps * shape.channels * shape.filters)
+    room = _CHUNK if is_far else machine.cache * 3 // 4
+    return -(-tiles // -(-tiles // max(1, room // tile_bytes)))
 
 
 def _direct(selector: Selector, work: Work, chosen: str) -> None:

@@ -5,21 +5,21 @@ from math import prod
 
 from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.contraction.staged_layout import StagedLayout, choose_runs
+from engine.compiler.kernels.winograd_transforms import OUTPUTS, POSITIONS
 from engine.compiler.selection.machine import Effort, Machine
 from engine.precision import Precision
 from engine.quantization.int4 import GROUP
 
 TILE_WIDTH = 16
 """Rows, and columns of float32, of a matrix register."""
-COMPACT_OUTPUTS, COMPACT_TILES, COMPACT_REGISTERS = 4, 4, 32
-"""The tile of Winograd convolutions that transform their own filters, how many they multiply at a time, and
-with how many registers."""
 _TILE_BYTES = 2 * 4 * TILE_WIDTH**2
 """Bytes of a matrix register of sums on its way through memory."""
 _UNPACKING = 4
 """Operations on vectors that make float32 of a vector of weights of four bits."""
 _FILTER_TRANSFORM = 100
-"""Operations on vectors that transform one channel of a vector of 3x3 filters to 6x6, while they are multiplied."""
+"""Operations on vectors that transform one channel of a vector of 3x3 filters to 6x6."""
+_BLOCK_VECTORS = 2
+"""Vectors of a block of filters, mostly."""
 
 
 def plain(machine: Machine, shape: ConvShape, *, prefetches: bool = True) -> Effort:
@@ -39,32 +39,29 @@ def streamed(machine: Machine, shape: ConvShape) -> Effort:
     return replace(effort, moved=effort.moved * (1 + 2 * shape.taps))
 
 
-def winograd(machine: Machine, shape: ConvShape, outputs: int) -> Effort:
-    """Return the effort of a Winograd convolution whose filters were transformed before.
-
-    Args:
-        machine: the machine.
-        shape: shape of the convolution.
-        outputs: rows and columns that a tile computes.
-    """
-    tiles, positions = tiles_of(shape, outputs), (outputs + 2) ** 2
+def winograd(machine: Machine, shape: ConvShape) -> Effort:
+    """Return the effort of a Winograd convolution whose filters were transformed before."""
+    tiles = tiles_of(shape)
     vectors = -(-shape.filters // machine.target.lanes)
     return Effort(
-        multiply_adds=positions * tiles * shape.channels * vectors * machine.target.lanes,
-        weights=4 * positions * shape.channels * shape.filters,
-        moved=_patch_bytes(machine, shape, outputs),
+        multiply_adds=POSITIONS * tiles * shape.channels * vectors * machine.target.lanes,
+        weights=4 * POSITIONS * shape.channels * shape.filters,
+        moved=_patch_bytes(machine, shape),
     )
 
 
 def compact_winograd(machine: Machine, shape: ConvShape) -> Effort:
-    """Return the effort of one that transforms its filters meanwhile, some tiles at a time."""
-    strips = -(-tiles_of(shape, COMPACT_OUTPUTS) // COMPACT_TILES)
-    operations = COMPACT_TILES * (COMPACT_OUTPUTS + 2) ** 2 + _FILTER_TRANSFORM
+    """Return the effort of one that transforms its filters in each run: each block of them reads all patches."""
+    tiles = tiles_of(shape)
     vectors = -(-shape.filters // machine.target.lanes)
+    patches = 4 * POSITIONS * tiles * shape.channels * vectors // _BLOCK_VECTORS
     return Effort(
-        multiply_adds=strips * operations * shape.channels * vectors * machine.target.lanes,
+        multiply_adds=(POSITIONS * tiles + _FILTER_TRANSFORM)
+        * shape.channels
+        * vectors
+        * machine.target.lanes,
         weights=4 * shape.taps * shape.channels * shape.filters,
-        moved=_patch_bytes(machine, shape, COMPACT_OUTPUTS),
+        moved=_patch_bytes(machine, shape) + patches,
     )
 
 
@@ -107,9 +104,9 @@ def int8_tiles(machine: Machine, shape: ConvShape) -> Effort:
     return _in_tiles(replace(plain, multiply_adds=0.0, moved=moved), layout)
 
 
-def tiles_of(shape: ConvShape, outputs: int) -> int:
-    """Return how many tiles of so many rows and columns of outputs a Winograd convolution has."""
-    return shape.images * prod(-(-extent // outputs) for extent in shape.size)
+def tiles_of(shape: ConvShape) -> int:
+    """Return how many tiles a Winograd convolution has."""
+    return shape.images * prod(-(-extent // OUTPUTS) for extent in shape.size)
 
 
 def _layout(shape: ConvShape) -> StagedLayout:
@@ -124,9 +121,9 @@ def _in_tiles(effort: Effort, layout: StagedLayout) -> Effort:
     return replace(effort, tile_products=tiles * layout.steps, moved=moved)
 
 
-def _patch_bytes(machine: Machine, shape: ConvShape, outputs: int) -> int:
+def _patch_bytes(machine: Machine, shape: ConvShape) -> int:
     """Return the bytes of transformed patches and products, written and read, and of the results."""
-    patches = 2 * 4 * (outputs + 2) ** 2 * tiles_of(shape, outputs) * (shape.channels + shape.filters)
+    patches = 2 * 4 * POSITIONS * tiles_of(shape) * (shape.channels + shape.filters)
     return patches + 4 * machine.target.lanes * _vectors(machine, shape)
 
 

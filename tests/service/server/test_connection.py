@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from service.context import has_arrived
 from service.server import connection as module
 from service.server import unsent_responses
 from service.server.connection import (
+    DROPPED_BYTES,
     FREE_CHUNKS,
     HEAD_BYTES,
     LEAST_CHUNK_BYTES,
@@ -60,6 +62,7 @@ async def port() -> AsyncIterator[int]:
     )
     async with server:
         yield server.sockets[0].getsockname()[1]
+        await until(lambda: not state.connections)
     Counted.made.clear()
 
 
@@ -101,6 +104,27 @@ async def test_head_without_an_end_is_refused(port: int) -> None:
     packets = [HEAD + b"X: ", *[b"a" * 10_000] * (HEAD_BYTES // 10_000 + 1)]
     status, body = await talk(port, *packets)
     assert (status, body["code"], body["details"]) == (431, "head_too_large", {"limit": HEAD_BYTES})
+
+
+async def test_refusal_reaches_a_client_that_sends_on(port: int) -> None:
+    """Closed with unread bytes, the connection would be reset, and the response lost."""
+
+    def send_all_then_read() -> bytes:
+        with socket.create_connection(("127.0.0.1", port), 20) as client:
+            client.sendall(HEAD + b"X: " + b"a" * (DROPPED_BYTES // 2))
+            with client.makefile("rb") as stream:
+                return stream.read()
+
+    assert (await asyncio.to_thread(send_all_then_read)).startswith(b"HTTP/1.1 431 ")
+
+
+async def test_what_is_sent_after_a_refusal_is_bounded(port: int) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"a" * (32 * DROPPED_BYTES))
+    with pytest.raises(ConnectionError):
+        await writer.drain()
+    writer.close()
+    assert Counted.made[-1].read_bytes < 2 * DROPPED_BYTES
 
 
 async def test_body_in_countless_tiny_chunks_is_refused(port: int) -> None:

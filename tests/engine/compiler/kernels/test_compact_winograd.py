@@ -38,7 +38,6 @@ def _fields(
         "shape": ConvShape(images=images, size=size, channels=channels, filters=filters, kernel=(3, 3)),
         "padding": ImplicitPadding((rows, columns), (pads[0] // 2, pads[1] // 2)),
         "strides": ImageStrides(strides(rows, columns, channels), strides(*size, filters)),
-        "outputs": 4,
         "lanes": target.lanes,
     } | others
 
@@ -52,17 +51,14 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     pads = data.draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
     if min(rows + pads[0], columns + pads[1]) < 3:
         return
-    outputs = data.draw(st.sampled_from([2, 4]))
     channels, filters = (data.draw(st.sampled_from([1, 4, 7, 16, 18, 33])) for _ in range(2))
     x = numbers(data.draw(st.integers(1, 2)), rows, columns, channels)
     weight, bias = numbers(filters, channels, 3, 3, seed=1), numbers(filters, seed=2)
-    fields = _fields(x, filters, target, pads, outputs=outputs, tiles=data.draw(st.integers(1, 9)))
+    fields = _fields(x, filters, target, pads, tiles=data.draw(st.integers(1, 9)))
     depth = -(-channels // target.lanes) * target.lanes
-    side = outputs + 2
     made = CompactWinograd(
         **fields,
-        tile=Tile(data.draw(st.integers(1, 5)), 1),
-        positions=data.draw(st.sampled_from([count for count in range(1, side + 1) if side % count == 0])),
+        tile=Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
         channels=data.draw(st.sampled_from([step for step in range(1, depth + 1) if depth % step == 0])),
         filter_parts=data.draw(st.integers(1, 5)),
     )
@@ -86,7 +82,6 @@ def test_epilogue(target: Target, filter_parts: int) -> None:
         **_fields(x, 18, target, tiles=4),
         tile=Tile(4, 1),
         epilogue=epilogue,
-        positions=3,
         channels=target.lanes,
         filter_parts=filter_parts,
     )
@@ -95,12 +90,11 @@ def test_epilogue(target: Target, filter_parts: int) -> None:
 
 
 def test_zeros_among_the_weights_change_no_bit() -> None:
-    """A coefficient of 0 makes -0 of a negative weight, which the other kernel does not add; no result shows."""
     target = host_target()
     x, weight = numbers(1, 7, 7, 16), numbers(16, 16, 3, 3, seed=1)
     x[..., 3], weight[:, 5], weight[4] = 0.0, -0.0, 0.0
     fields = _fields(x, 16, target, tiles=4)
-    compact = CompactWinograd(**fields, tile=Tile(4, 1), positions=6, channels=16)
+    compact = CompactWinograd(**fields, tile=Tile(4, 1), channels=16)
     one, other = (
         _result(made, target, x, weight, None) for made in (compact, Winograd(**fields, tile=Tile(4, 1)))
     )
@@ -114,7 +108,7 @@ def test_batches_of_all_sizes_share_code() -> None:
     for images, tiles in ((3, 5), (1, 4), (7, 28), (2, 1)):
         x = numbers(images, 7, 6, 9, seed=images)
         fields = _fields(x, 18, target, tiles=tiles)
-        made = CompactWinograd(**fields, tile=Tile(4, 1), positions=6, channels=target.lanes, filter_parts=2)
+        made = CompactWinograd(**fields, tile=Tile(4, 1), channels=target.lanes, filter_parts=2)
         kept.append(cache.compile(made, target))
         expected = convolved(x, weight, bias, padding=(2, 2))
         np.testing.assert_allclose(
@@ -127,7 +121,7 @@ def test_packed_weights_are_those_of_the_model() -> None:
     """Nothing is kept beside them, but for what fills the last vector."""
     target = host_target()
     fields = _fields(numbers(1, 7, 7, 32), 64, target, tiles=4)
-    made = CompactWinograd(**fields, tile=Tile(4, 1), positions=6, channels=32)
+    made = CompactWinograd(**fields, tile=Tile(4, 1), channels=32)
     transformed: WinogradTiles = Winograd(**fields, tile=Tile(4, 4))
     assert made.packed_sizes == (64 * 32 * 9, 64)
     assert transformed.packed_sizes == (64 * 32 * 36, 64)

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from engine import InputError, LayerError, RunStoppedError, RuntimeGraph, TraceLevel
+from engine.compiler.memory.alignment import row_by_row
 from engine.compiler.program import kernel_run as module
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.kernel_run import KernelRun, kernel_run
-from engine.compiler.program.patch import row_by_row
 from engine.compiler.program.program import Program
 from engine.compiler.threads.segment import Segment
 from engine.dtypes import Array

@@ -97,7 +97,7 @@ def all_but_the_last_lane(self: Elementwise, e: Emitter) -> None:
 def test_a_wrong_convolution_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd 4x4")
+    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd")
     monkeypatch.setattr(Winograd, "pack", shifted_bias)
     graph = open_graph(tmp_path, *LINES)
     with caplog.at_level(logging.WARNING):
@@ -117,7 +117,7 @@ def test_a_wrong_convolution_is_not_used(
 def test_a_wrong_convolution_is_found_behind_what_takes_no_negative_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
-    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd 4x4")
+    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd")
     monkeypatch.setattr(Winograd, "pack", shifted_bias)
     expression = f"pnnx.Expression e 1 1 x p expr={function}(@0)"
     lines = ("pnnx.Input in 0 1 x #x=(2,3,9,10)f32", expression, conv("c", "p", "y"), "pnnx.Output out 1 0 y")

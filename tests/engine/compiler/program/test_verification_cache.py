@@ -161,7 +161,7 @@ def test_entries_that_others_may_have_set_are_not_believed(
 def test_a_wrong_program_gets_no_entry(
     tmp_path: Path, store: CodeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd 4x4")
+    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd")
     monkeypatch.setattr(Winograd, "pack", shifted_bias)
     for _ in range(2):
         graph = open_graph(tmp_path, *LINES)
@@ -174,7 +174,7 @@ def test_a_wrong_program_gets_no_entry(
 def test_weights_that_are_packed_otherwise_are_compared(
     tmp_path: Path, store: CodeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd 4x4")
+    monkeypatch.setattr(Selector, "choose", lambda *_: "winograd")
     open_graph(tmp_path, *LINES).forward([X])
     assert len(entries(store)) == 1
     monkeypatch.setattr(Winograd, "pack", shifted_bias)

@@ -82,7 +82,7 @@ def test_winograd_pays_where_pixels_are_many_and_fewer_weights_where_they_are_fe
         efforts = {
             "direct": cost.plain(AVX512, shape, prefetches=False),
             "streamed": cost.streamed(AVX512, shape),
-            "transformed": cost.winograd(AVX512, shape, 4),
+            "transformed": cost.winograd(AVX512, shape),
             "compact": cost.compact_winograd(AVX512, shape),
         }
         return {name: AVX512.time(effort) for name, effort in efforts.items()}
@@ -96,7 +96,7 @@ def test_winograd_pays_where_pixels_are_many_and_fewer_weights_where_they_are_fe
 
 def test_a_larger_cache_makes_more_transformed_weights_affordable() -> None:
     small, large = (replace(AVX512, cache=size) for size in (1 << 18, 1 << 22))
-    effort = cost.winograd(AVX512, DEEP, 2)
+    effort = cost.winograd(AVX512, DEEP)
     assert large.time(effort) < small.time(effort)
 
 

@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph
-from engine.compiler.emit.target import host_target
 from engine.compiler.kernels.compact_winograd import CompactWinograd
 from engine.compiler.kernels.winograd import Winograd
-from engine.compiler.selection.cost import COMPACT_REGISTERS
 from tests.engine.compiler.kernels.images import numbers
 from tests.engine.models import write_model
-
-needs_registers = pytest.mark.skipif(
-    host_target().registers < COMPACT_REGISTERS, reason="the processor has too few vector registers"
-)
 
 
 def _graph(folder: Path, channels: int, threads: int = 1, backend: str = "native") -> RuntimeGraph:
@@ -38,7 +32,6 @@ def _kernel(graph: RuntimeGraph) -> object:
     return kernel
 
 
-@needs_registers
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_one_row_and_many(tmp_path: Path, threads: int) -> None:
     graph, plain = _graph(tmp_path, 64, threads), _graph(tmp_path, 64, backend="numpy")
@@ -52,7 +45,6 @@ def test_one_row_and_many(tmp_path: Path, threads: int) -> None:
     np.testing.assert_array_equal(alone, together[:1])
 
 
-@needs_registers
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 def test_threads_share_the_filters(tmp_path: Path, threads: int) -> None:
     graph = _graph(tmp_path, 256, threads)
@@ -63,3 +55,12 @@ def test_threads_share_the_filters(tmp_path: Path, threads: int) -> None:
     assert kernel.chunks == kernel.filter_parts == threads
     (alone,) = _graph(tmp_path, 256).forward([x])
     np.testing.assert_array_equal(out, alone)
+
+
+def test_large_filters_are_not_kept_transformed(tmp_path: Path) -> None:
+    """Transformed for tiles of 4x4 they take four times the model's memory, however many images there are."""
+    graph = _graph(tmp_path, 256)
+    for images in (1, 16):
+        graph.forward([numbers(images, 256, 7, 7)])
+        assert isinstance(kernel := _kernel(graph), CompactWinograd)
+        assert kernel.packed_sizes[0] <= 4 / 3 * 256 * 256 * 9
