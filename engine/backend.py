@@ -4,7 +4,6 @@ import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import lru_cache
 from pathlib import Path
 
 from engine.dtypes import Array
@@ -102,9 +101,9 @@ def entry_cache(backend: Backend) -> EntryCache | None:
     """Return the cache of mapped weights of a backend, NUMPY or NATIVE; None for no cache."""
     if backend is Backend.NUMPY:
         return None
-    from engine.compiler.emit.entry_files import entry_files  # noqa: PLC0415  # llvmlite takes its time to load
+    from engine.compiler.emit.weight_files import weight_files  # noqa: PLC0415  # llvmlite takes its time to load
 
-    cache = entry_files()
+    cache = weight_files()
     return cache if cache.is_on else None
 
 
@@ -112,18 +111,18 @@ def weight_quantizer(backend: Backend) -> Callable[[Array], QuantizedWeights]:
     """Return the function that quantizes float32 weights; for NATIVE, its results are mapped and cached on disk."""
     if backend is Backend.NUMPY:
         return quantize_weights
-    from engine.compiler.emit.quantized_files import quantized_files  # noqa: PLC0415  # as above
+    from engine.compiler.emit.weight_files import weight_files  # noqa: PLC0415  # as above
 
-    return quantized_files().quantize
+    return weight_files().quantize
 
 
 def weight_rounder(backend: Backend) -> Callable[[Array], Array]:
     """Return the function that rounds weights to four bits; for NATIVE, its results are mapped and cached on disk."""
     if backend is Backend.NUMPY:
         return rounded_to_int4
-    from engine.compiler.emit.quantized_files import quantized_files  # noqa: PLC0415  # as above
+    from engine.compiler.emit.weight_files import weight_files  # noqa: PLC0415  # as above
 
-    return quantized_files().rounded_to_int4
+    return weight_files().rounded_to_int4
 
 
 def multiplies_bytes(backend: Backend) -> bool:
@@ -179,13 +178,4 @@ def _obstacle() -> str | None:
         host_target()
     except (OSError, ValueError) as error:
         return str(error)
-    _let_go_of_llvm()
     return None
-
-
-@lru_cache(maxsize=1)
-def _let_go_of_llvm() -> None:
-    """Release the memory of loading LLVM, once: half of it is never used again if code is cached."""
-    from engine.compiler.memory.release import release_compiler_memory  # noqa: PLC0415  # as above
-
-    release_compiler_memory()

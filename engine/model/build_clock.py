@@ -12,13 +12,9 @@ class BuildClock:
     Args:
         seconds: maximum seconds; None for no limit.
         doing: the activity, for the error: `building`, `planning` or `compiling`.
-
-    Attributes:
-        waited: seconds spent waiting for runs, which do not count.
     """
 
     def __init__(self, seconds: float | None, doing: str) -> None:
-        self.waited = 0.0
         self._seconds = math.inf if seconds is None else seconds
         self._doing = doing
         self._started = monotonic()
@@ -33,7 +29,7 @@ class BuildClock:
         Raises:
             BuildTimeoutError: the time is up.
         """
-        if monotonic() - self._started - self.waited > self._seconds:
+        if monotonic() - self._started > self._seconds:
             raise BuildTimeoutError(
                 f"{self._doing} timed out at {type} {name}: it takes longer than the {self._seconds:g} seconds "
                 "of max_build_seconds"

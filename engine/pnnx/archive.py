@@ -19,6 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
+from engine.dtypes import Array
 from engine.errors import ArchiveError
 from engine.pnnx import zip_records as zr
 from engine.pnnx.mapped_pages import checksum_of
@@ -36,13 +37,13 @@ ALIGNMENT = 16
 
 
 class EntryCache(Protocol):
-    """Cache of the entries of archives, in mappable files."""
+    """Cache of the entries of archives, in mappable files, as arrays of bytes by name."""
 
-    def load(self, digest: str) -> dict[str, memoryview] | None:
+    def load(self, key: str) -> dict[str, Array] | None:
         """Return the entries of the archive that has a digest, aligned and read-only; None if they are not cached."""
 
-    def save(self, digest: str, entries: Mapping[str, memoryview]) -> None:
-        """Store the entries of an archive, if possible."""
+    def save(self, key: str, arrays: Mapping[str, Array]) -> dict[str, Array] | None:
+        """Store the entries of an archive, and return them as `load` will, if possible."""
 
     def copy(self, parts: Iterable[bytes]) -> tuple[str, memoryview] | None:
         """Return the SHA-256 of bytes, and a mapped copy in a file without a name; None where there can be none."""
@@ -74,9 +75,8 @@ def read_archive(path: Path, cache: EntryCache | None = None) -> ArchiveEntries:
     if cache is None or not LEAST_KEPT <= _size(path) <= MAX_KEPT:
         return ArchiveEntries(_entries(path, _read(path)))
     digest = _digest(path)
-    entries = cache.load(digest)
-    if entries is None:
-        digest, entries = _keep(path, cache)
+    kept = cache.load(digest)
+    digest, entries = _keep(path, cache) if kept is None else (digest, _views(kept))
     known = ArchiveEntries(entries)
     known.digest = digest
     return known
@@ -90,12 +90,16 @@ def _keep(path: Path, cache: EntryCache) -> tuple[str, dict[str, memoryview]]:
     copy = cache.copy(_pieces(path))
     if copy is not None:
         digest, view = copy
-        cache.save(digest, {entry.name: _data(view, entry) for entry in _checked(path, view)})
-        kept = cache.load(digest)
+        arrays = {entry.name: np.asarray(_data(view, entry)) for entry in _checked(path, view)}
+        kept = cache.save(digest, arrays)
         if kept is not None:
-            return digest, kept
+            return digest, _views(kept)
     view = _read(path)
     return hashlib.sha256(view).hexdigest(), _entries(path, view)
+
+
+def _views(kept: Mapping[str, Array]) -> dict[str, memoryview]:
+    return {name: array.data for name, array in kept.items()}
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

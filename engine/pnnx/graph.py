@@ -41,17 +41,6 @@ class Graph:
             describe_problem(f"operator {name!r}", "is not in the graph", repr(near[0]) if near else None)
         )
 
-    def get_producer(self, operand: str) -> Operator:
-        """Return the operator that gives an operand.
-
-        Raises:
-            GraphError: none does.
-        """
-        for operator in self.operators:
-            if operand in operator.outputs:
-                return operator
-        raise GraphError(f"operand {operand!r}: no operator gives it")
-
     def get_consumers(self, operand: str) -> list[Operator]:
         """Return the operators that take an operand, in file order; each once."""
         return [operator for operator in self.operators if operand in operator.inputs]

@@ -71,10 +71,9 @@ def sha256_of(data: Array) -> str | None:
 def _owner_of(data: Array | memoryview) -> mmap.mmap | None:
     """Return the mapped file that bytes lie in; None where they lie in none: mapped memory need not be a file's."""
     base: Any = data
-    while isinstance(base, np.ndarray):
-        base = base.base
-    owner = base.obj if isinstance(base, memoryview) else base
-    return owner if isinstance(owner, mmap.mmap) and owner in _mapped else None
+    while isinstance(base, np.ndarray | memoryview):
+        base = base.base if isinstance(base, np.ndarray) else base.obj
+    return base if isinstance(base, mmap.mmap) and base in _mapped else None
 
 
 def in_pieces(data: memoryview) -> Iterator[memoryview]:

@@ -14,7 +14,6 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
@@ -68,11 +67,9 @@ class CodeStore:
     """
 
     def __init__(self, folder: Path | None, max_bytes: int = MAX_BYTES) -> None:
-        # without file owners, the code could be anyone's
-        self._folder = folder if hasattr(os, "geteuid") else None
+        self._folder = folder
         self._max_bytes = max_bytes
-        self._bytes: int | None = None
-        self._written = 0
+        self._unmeasured = max_bytes  # bytes written since the folder was measured
         self._is_writable = True
 
     @property
@@ -90,9 +87,12 @@ class CodeStore:
         if self._folder is None:
             return None
         try:
-            return self._read(self._folder / f"{key}{kind}")
+            with _opened(self._folder / f"{key}{kind}") as file:
+                data = file.read()
         except OSError:
             return None
+        digest, kept = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+        return kept if digest == hashlib.sha256(kept).digest() else None
 
     def save(self, key: str, data: bytes, kind: str = CODE) -> None:
         """Store code or a verification result, if possible."""
@@ -104,7 +104,7 @@ class CodeStore:
             return None
         try:
             with _opened(self._folder / name) as file:
-                return None if file is None else map_file(file)
+                return map_file(file)
         except (OSError, ValueError):  # a file of no bytes cannot be mapped
             return None
 
@@ -133,14 +133,6 @@ class CodeStore:
             _logger.info("compiled code is not cached: %s", error)
             self._is_writable = False  # existing files can still be read
 
-    def _read(self, path: Path) -> bytes | None:
-        with _opened(path) as file:
-            if file is None:
-                return None
-            data = file.read()
-        digest, kept = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-        return kept if digest == hashlib.sha256(kept).digest() else None
-
     def _write(self, folder: Path, name: str, parts: Iterable[bytes | memoryview]) -> None:
         descriptor, other_name = tempfile.mkstemp(dir=_prepared(folder), prefix=_TEMPORARY)
         temporary = Path(other_name)
@@ -156,14 +148,11 @@ class CodeStore:
         self._make_room(folder, written)
 
     def _make_room(self, folder: Path, written: int) -> None:
-        """Count what was written, and delete the oldest files where there is too much.
-
-        Files are measured at first, and again once this process has written a share of the maximum.
-        """
-        self._written += written
-        known = None if self._written > self._max_bytes * _MEASURED_PART else self._bytes
-        if known is not None and known + self._written <= self._max_bytes:
+        """Delete the oldest files where there is too much: at the first write, and after each share of the maximum."""
+        self._unmeasured += written
+        if self._unmeasured < self._max_bytes * _MEASURED_PART:
             return
+        self._unmeasured = 0
         files = sorted((status.st_mtime_ns, status.st_size, path) for path, status in _files(folder))
         total = sum(size for _, size, _ in files)
         kept = self._max_bytes if total <= self._max_bytes else self._max_bytes * _KEPT_PART
@@ -172,7 +161,6 @@ class CodeStore:
                 break
             path.unlink(missing_ok=True)
             total -= size
-        self._bytes, self._written = total, 0
 
 
 def code_key(description: str) -> str:
@@ -233,16 +221,18 @@ def _files(folder: Path) -> list[tuple[Path, os.stat_result]]:
     return found
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO | None]:
-    """Open a file for reading; None where others than this user and root may have written to it or to its folder."""
-    if not _is_trusted(path.parent.stat()):
-        yield None
-        return
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        yield file if stat.S_ISREG(status.st_mode) and _is_trusted(status) else None
+def _opened(path: Path) -> BinaryIO:
+    """Open a file for reading.
+
+    Raises:
+        OSError: it cannot be opened, or others than this user and root may have written to it or to its folder.
+    """
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+    status = os.fstat(file.fileno())
+    if stat.S_ISREG(status.st_mode) and _is_trusted(status) and _is_trusted(path.parent.stat()):
+        return file
+    file.close()
+    raise PermissionError(f"{path} is no file that only this user and root may write to")
 
 
 def _prepared(folder: Path) -> Path:

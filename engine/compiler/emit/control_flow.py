@@ -1,4 +1,4 @@
-"""The function of a kernel, its loops and its index arithmetic, as LLVM IR."""
+"""A function, its loops and its index arithmetic, as LLVM IR."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,8 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from engine.compiler.emit import constants
-from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import ENTRY, I64, KERNEL_TYPE, POINTER, IRIndex, IRValue
+from engine.compiler.emit.types import I64, IRIndex, IRValue
 
 
 @dataclass(slots=True)
@@ -30,25 +29,17 @@ class Loop:
 
 
 class ControlFlow:
-    """A function that is being written: its arguments, index arithmetic, loops and conditions.
+    """A function that is being written: its index arithmetic, loops and conditions.
 
     Args:
-        target: the compilation target.
+        module: what it becomes part of.
         name: name of the function.
-
-    Attributes:
-        target: the compilation target.
-        lanes: float32 lanes of a vector.
-        chunk: which part of the work the call does.
-        thread: which thread calls.
+        kind: its type.
     """
 
-    def __init__(self, target: Target, name: str = ENTRY) -> None:
-        self.target = target
-        self.lanes = target.lanes
-        self.module = ir.Module(name)
-        self.function = ir.Function(self.module, KERNEL_TYPE, name)
-        self._arguments, self.chunk, self.thread = self.function.args
+    def __init__(self, module: ir.Module, name: str, kind: ir.FunctionType) -> None:
+        self.module = module
+        self.function = ir.Function(module, kind, name)
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
 
     def finish(self) -> str:
@@ -75,17 +66,7 @@ class ControlFlow:
                 value.args, value.return_value = (), None
         self.module.globals.clear()
 
-    # arguments and index arithmetic
-
-    def argument(self, place: int) -> IRValue:
-        """Return the address of the array at a place among the arguments."""
-        address = self.builder.gep(self._arguments, [self.index(place)], source_etype=POINTER)
-        return self.builder.load(address, typ=POINTER)
-
-    def size(self, place: int) -> IRValue:
-        """Return the runtime dimension at a place among the arguments."""
-        address = self.builder.gep(self._arguments, [self.index(place)], source_etype=I64)
-        return self.builder.load(address, typ=I64)
+    # index arithmetic
 
     def index(self, value: IRIndex) -> IRValue:
         """Return an i64 of a Python number; values pass through."""

@@ -21,6 +21,7 @@ from engine.compiler.emit.types import (
     I8,
     I32,
     I64,
+    KERNEL_TYPE,
     POINTER,
     WORD_BYTES,
     IRIndex,
@@ -32,15 +33,38 @@ from engine.compiler.emit.types import (
 class Emitter(ControlFlow):
     """A kernel that is being written: memory and vectors, inside the loops of `ControlFlow`.
 
+    Args:
+        target: the compilation target.
+        name: name of the function.
+
     Attributes:
+        target: the compilation target.
+        lanes: float32 lanes of a vector.
+        chunk: which part of the work the call does.
+        thread: which thread calls.
         tile_shapes: shapes that matrix registers were given.
     """
 
     def __init__(self, target: Target, name: str = ENTRY) -> None:
-        super().__init__(target, name)
+        super().__init__(ir.Module(name), name, KERNEL_TYPE)
+        self.target = target
+        self.lanes = target.lanes
+        self._arguments, self.chunk, self.thread = self.function.args
         self.vector_type = ir.VectorType(F32, self.lanes)
         self.tile_shapes: list[TileShape] = []
         self._intrinsics: dict[str, ir.Function] = {}
+
+    # arguments
+
+    def argument(self, place: int) -> IRValue:
+        """Return the address of the array at a place among the arguments."""
+        address = self.builder.gep(self._arguments, [self.index(place)], source_etype=POINTER)
+        return self.builder.load(address, typ=POINTER)
+
+    def size(self, place: int) -> IRValue:
+        """Return the runtime dimension at a place among the arguments."""
+        address = self.builder.gep(self._arguments, [self.index(place)], source_etype=I64)
+        return self.builder.load(address, typ=I64)
 
     # memory
 

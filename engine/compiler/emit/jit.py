@@ -15,8 +15,7 @@ from engine.compiler.emit.object_file import ObjectFile, link, machine
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import ENTRY
 from engine.compiler.memory.region import Region
-
-_OWN_KERNELS = "engine."
+from engine.compiler.memory.weights import OWN_KERNELS
 
 
 class Kernel(Protocol):
@@ -167,7 +166,7 @@ def _object_file(kernel: Kernel, target: Target, store: CodeStore) -> ObjectFile
     description = f"{kernel} {target}"
     # kernels that are linked together need names of their own
     name = f"{ENTRY}_{hashlib.sha256(description.encode()).hexdigest()[:32]}"
-    is_own = type(kernel).__module__.startswith(_OWN_KERNELS)  # the source of others is in no key
+    is_own = type(kernel).__module__.startswith(OWN_KERNELS)  # the source of others is in no key
     return ObjectFile(name, code_key(description) if store.is_on and is_own else None)
 
 

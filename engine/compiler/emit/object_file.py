@@ -14,11 +14,11 @@ import llvmlite.binding as llvm
 
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.target import Target
-from engine.compiler.memory.memory_guard import using_llvm
+from engine.compiler.memory.memory_guard import check_memory
 from engine.compiler.memory.release import make_room_for_compiler
 
 _EFFORT = 2
-_using = threading.Lock()  # the memory guard reserves room for one use of LLVM at a time
+_using = threading.Lock()  # the memory guard checks for the room of one use of LLVM at a time
 
 
 class ObjectFile:
@@ -97,7 +97,8 @@ def compile_text(text: str, target: Target, effort: int = _EFFORT) -> bytes:
         MemoryError: too little memory is left for the compiler.
         RuntimeError: LLVM does not take the module.
     """
-    with _using, using_llvm():
+    with _using:
+        check_memory()
         content: bytes = machine(target, effort).emit_object(llvm.parse_assembly(text))
         return content
 
@@ -108,7 +109,8 @@ def link(contents: Iterable[bytes], target: Target) -> Any:
     Raises:
         MemoryError: too little memory is left.
     """
-    with _using, using_llvm():
+    with _using:
+        check_memory()
         empty = llvm.parse_assembly("")
         engine = llvm.create_mcjit_compiler(empty, machine(target))
         engine.remove_module(empty)  # code would be generated of it, which reads 8 MB of LLVM

@@ -10,8 +10,6 @@ from llvmlite import ir
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import I8, POINTER, TileShape
 
-MAX_TILES = 8
-"""Tiles that there are."""
 ROWS = 16
 """Maximum rows of a tile."""
 WORDS = 16

@@ -3,9 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
 from time import monotonic
-from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -14,61 +12,60 @@ from engine.compiler.memory.alignment import ALIGNMENT, address_of, aligned_empt
 from engine.dtypes import Array
 from engine.errors import LayerError
 
-_MAX_USERS = 64
-"""Programs that a block remembers something for."""
-_LEAST_PART = 4
-"""A block is too large for runs that need less than this part of it."""
-_RUNS_TOO_LARGE = 256
-"""Consecutive runs that need a smaller block before it is released."""
+_SPARE = 4
+"""A run takes a block of at most so many times the size that it needs."""
 _LARGE_BYTES = 1 << 20
 """A smaller block is never released, however long it is unused."""
 _IDLE_SECONDS = 1.5
 """Seconds without a run after which a large block may be given back."""
-_numbers = count()
-"""Numbers of pools of arenas."""
 
 
-class Block:
-    """Memory of one run at a time.
+class Arena:
+    """Memory of one run at a time, and the table of addresses that the kernels of its program read.
 
     Args:
         size: bytes of it, at least.
 
     Attributes:
-        memory: its bytes, aligned for vectors.
+        memory: its bytes, aligned for vectors: intermediate tensors and scratch.
         size: how many there are.
-        users: what those that used it keep about it, by their numbers; no references that would keep the block or them
-            alive.
-        waste: runs in a row that it was too large for.
         idle_since: when it was found unused, on the clock of `time.monotonic`; 0 where a run has used it since.
+        template: what the table was made of; None before the first run.
+        table: addresses, those of inputs and outputs to be filled in by each run.
+        table_address: where the table lies.
     """
 
-    __slots__ = ("idle_since", "memory", "size", "users", "waste")
+    __slots__ = ("idle_since", "memory", "size", "table", "table_address", "template")
 
     def __init__(self, size: int) -> None:
         self.memory = aligned_empty(size)
         self.size = size
-        self.users: dict[int, Any] = {}
-        self.waste = 0
         self.idle_since = 0.0
+        self.template: Array | None = None
+        self.table = np.empty(0, np.uint64)
+        self.table_address = 0
 
-    def note(self, user: int, what: object) -> None:
-        """Cache a user's data about the block, while there are few users."""
-        if len(self.users) >= _MAX_USERS:
-            self.users.clear()
-        self.users[user] = what
+    def lay_out(self, template: Array, relative: Array) -> None:
+        """Make the table of a program.
+
+        Args:
+            template: the table, its entries for intermediate tensors counted from the beginning of the memory.
+            relative: places of these entries.
+        """
+        self.table = template.copy()
+        self.table[relative] += np.uint64(address_of(self.memory))
+        self.table_address = address_of(self.table)
+        self.template = template
 
 
 class BlockPool:
-    """Pool of memory blocks of runs: one per concurrent run at the peak, each as large as the largest run. Thread-safe.
+    """Pool of the memory of runs, as many of similar sizes as such runs at once. Thread-safe.
 
-    A block that is too small for a run makes room for one that is large enough. One that was much too large for many
-    runs in a row goes back to the system.
+    A block of a similar size that is too small for a run makes room for one that is large enough.
     """
 
     def __init__(self) -> None:
-        self._free: list[Block] = []
-        self._lent: dict[int, Block] = {}
+        self._free: list[Arena] = []
         self._lock = threading.Lock()
         with _pools_lock:
             _pools.add(self)
@@ -79,42 +76,25 @@ class BlockPool:
         with self._lock:
             return sum(block.size for block in self._free)
 
-    def take(self, size: int) -> Block:
+    def take(self, size: int) -> Arena:
         """Return a block of so many bytes or more; the one that was given back last, if it will do.
 
         Raises:
             MemoryError: there is no memory for it.
         """
         with self._lock:
-            free = self._free
-            if (
-                free and size <= free[-1].size <= size * _LEAST_PART
-            ):  # mostly: runs of one program follow each other
-                block = free.pop()
-                block.waste = 0
-                block.idle_since = 0.0
-                self._lent[id(block)] = block
-                return block
-            for place in range(len(free) - 1, -1, -1):
-                if (most := free[place].size) >= size:
-                    block = free.pop(place)
-                    block.waste = block.waste + 1 if size * _LEAST_PART < most else 0
+            for place in range(len(self._free) - 1, -1, -1):
+                if size <= self._free[place].size <= size * _SPARE:
+                    block = self._free.pop(place)
                     block.idle_since = 0.0
-                    self._lent[id(block)] = block
                     return block
-            if free:
-                free.pop()  # too small: it makes room
-        block = Block(size)
-        with self._lock:
-            self._lent[id(block)] = block
-        return block
+            self._free = [block for block in self._free if not block.size < size <= block.size * _SPARE]
+        return Arena(size)
 
-    def give_back(self, number: int) -> None:
-        """Return the block of a number, its `id`, to the pool."""
+    def give_back(self, block: Arena) -> None:
+        """Return a block to the pool."""
         with self._lock:
-            block = self._lent.pop(number)
-            if block.waste < _RUNS_TOO_LARGE:
-                self._free.append(block)
+            self._free.append(block)
 
     def release_idle(self, now: float) -> int:
         """Give large blocks back to the system that no run has used since an earlier call.
@@ -246,31 +226,6 @@ def least_size(lifetimes: Sequence[Lifetime]) -> int:
     return most
 
 
-class Arena:
-    """A block as the memory of one program's runs, and the table of addresses that the kernels read.
-
-    Args:
-        block: the memory.
-        template: the table, its entries for intermediate tensors counted from the beginning of the memory.
-        relative: places of these entries.
-
-    Attributes:
-        block: number of the block.
-        memory: the bytes of intermediate tensors and scratch.
-        table: addresses, those of inputs and outputs to be filled in by each run.
-        table_address: where the table lies.
-    """
-
-    __slots__ = ("block", "memory", "table", "table_address")
-
-    def __init__(self, block: Block, template: Array, relative: Array) -> None:
-        self.block = id(block)
-        self.memory = block.memory
-        self.table = template.copy()
-        self.table[relative] += np.uint64(address_of(self.memory))
-        self.table_address = address_of(self.table)
-
-
 @dataclass(frozen=True, slots=True)
 class Patch:
     """Addresses in the table that a run fills in.
@@ -303,12 +258,11 @@ class ArenaPool:
 
     Args:
         size: bytes of an arena.
-        template, relative: as for `Arena`.
+        template, relative: as for `Arena.lay_out`.
     """
 
     def __init__(self, size: int, template: Array, relative: Array) -> None:
         self._size, self._template, self._relative = size, template, relative
-        self._number = next(_numbers)
         self._blocks = BlockPool()
 
     def share(self, blocks: BlockPool) -> None:
@@ -321,20 +275,14 @@ class ArenaPool:
         Raises:
             MemoryError: there is no memory for it.
         """
-        block = self._blocks.take(self._size)
-        arena: Arena | None = block.users.get(self._number)
-        if arena is None:
-            try:
-                arena = Arena(block, self._template, self._relative)
-                block.note(self._number, arena)
-            except MemoryError:
-                self._blocks.give_back(id(block))
-                raise
+        arena = self._blocks.take(self._size)
+        if arena.template is not self._template:
+            arena.lay_out(self._template, self._relative)
         return arena
 
     def give_back(self, arena: Arena) -> None:
         """Return an arena to the pool."""
-        self._blocks.give_back(arena.block)
+        self._blocks.give_back(arena)
 
 
 def _rounded(size: int) -> int:

@@ -1,16 +1,18 @@
 """Weights in the order in which a kernel reads them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from engine.compiler.memory.alignment import aligned
 from engine.dtypes import Array
 from engine.pnnx.mapped_pages import release_pages
 
+OWN_KERNELS = "engine."
+"""What the names of modules begin with whose kernels are identified by their text."""
 _FETCHED_BYTES = 1 << 18
 """Bytes of weights from which on a thread of its own takes them sooner."""
 _AT_ONCE = 4
@@ -32,31 +34,17 @@ class Packing(Protocol):
         """Return weights and bias as the kernel reads them."""
 
 
-class PackedArrays(NamedTuple):
-    """Weights and bias as a kernel reads them.
-
-    Attributes:
-        weight: the weights.
-        bias: the bias.
-        digest: digest of their bytes; None if not computed.
-    """
-
-    weight: Array
-    bias: Array
-    digest: str | None = None
-
-
 class WeightCache(Protocol):
     """Weight cache: packed weights on disk."""
 
-    def key(self, kernel: Packing, weight: Array, bias: Array | None) -> str | None:
-        """Return the key of weights and bias, packed for a kernel; None if they are not cached."""
+    def key(self, what: str, *sources: Array) -> str | None:
+        """Return the key of what is made of weights, in a way that a text identifies; None if it is not cached."""
 
-    def load(self, key: str) -> PackedArrays | None:
-        """Return the cached weights of a key, or None."""
+    def load(self, key: str) -> dict[str, Array] | None:
+        """Return the cached arrays of a key, or None."""
 
-    def save(self, key: str, weight: Array, bias: Array) -> PackedArrays:
-        """Store packed weights and bias, if possible."""
+    def save(self, key: str, arrays: Mapping[str, Array]) -> dict[str, Array] | None:
+        """Store arrays, and return them as later processes will have them, if possible."""
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -72,50 +60,43 @@ class PackedWeights:
     kernel: Packing
     source: tuple[Array, Array | None] | None
     cache: WeightCache | None = None
-    _packed: PackedArrays | None = field(default=None, init=False)
+    _packed: Mapping[str, Array] | None = field(default=None, init=False)
     _key: str | None = field(default=None, init=False)
     _lock: RLock = field(default_factory=RLock, init=False, repr=False)
 
     def weight(self) -> Array:
         """Return the packed weights."""
-        return self._pack().weight
+        return self._pack()["weight"]
 
     def bias(self) -> Array:
         """Return the packed bias, zeros where there is none."""
-        return self._pack().bias
-
-    @property
-    def digest(self) -> str | None:
-        """Digest of the packed bytes; None if not computed."""
-        return self._pack().digest
+        return self._pack()["bias"]
 
     def fetch(self) -> None:
         """Load the cached weights, if any; packs nothing, and releases the GIL meanwhile."""
         with self._lock:
             if self._key is not None or self.cache is None or self.source is None:
                 return
-            self._key = self.cache.key(self.kernel, *self.source)
+            if not type(self.kernel).__module__.startswith(OWN_KERNELS):  # the source of others is in no key
+                return
+            sources = [array for array in self.source if array is not None]
+            self._key = self.cache.key(f"{self.kernel!r} {self.kernel.layout!r}", *sources)
             self._packed = None if self._key is None else self.cache.load(self._key)
             self._release_source()
 
-    def _pack(self) -> PackedArrays:
+    def _pack(self) -> Mapping[str, Array]:
         with self._lock:
-            return self._packed_now()
-
-    def _packed_now(self) -> PackedArrays:
-        self.fetch()
-        if self._packed is not None:
+            self.fetch()
+            if self._packed is not None:
+                return self._packed
+            if self.source is None:
+                raise ValueError("there are no weights to pack")
+            weight, bias = map(aligned, self.kernel.pack(*self.source))
+            self._packed = packed = {"weight": weight, "bias": bias}
+            self._release_source()
+            if self.cache is not None and self._key is not None:
+                self._packed = self.cache.save(self._key, packed) or packed
             return self._packed
-        if self.source is None:
-            raise ValueError("there are no weights to pack")
-        weight, bias = map(aligned, self.kernel.pack(*self.source))
-        packed = PackedArrays(weight, bias)
-        self._release_source()
-        if self.cache is not None and self._key is not None:
-            packed = self.cache.save(self._key, weight, bias)
-        self._packed = packed
-        self._release_source()
-        return packed
 
     def _release_source(self) -> None:
         """Let the model's own weights go from memory, and forget them where they are packed."""

@@ -13,8 +13,7 @@ from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import BEFORE_ALL, Observable
 from engine.compiler.program.program import Program
 from engine.compiler.threads.segment import Segment
-from engine.compiler.threads.thread_team import run_alone
-from engine.compiler.threads.thread_team_pool import teams
+from engine.compiler.threads.thread_team import run_segment
 from engine.dtypes import Array
 from engine.errors import LayerError, stopped_before
 from engine.quantization.tensor_scale import TensorScale
@@ -152,10 +151,7 @@ class NativeRun:
     def _run_segment(
         self, segment: Segment, arena: Arena, timestamps: Array | None, stop: StopSignal | None
     ) -> int:
-        if self._program.threads == 1:
-            return run_alone(segment, arena.table_address, timestamps, stop)
-        with teams.lease(self._program.threads) as team:
-            return team.run(segment, arena.table_address, timestamps, stop)
+        return run_segment(self._program.threads, segment, arena.table_address, timestamps, stop)
 
     def _run_numpy(self, instruction: NumpyStep, arena: Arena) -> None:
         """Run a layer's own forward on arrays that lie in the arena or came by values."""

@@ -11,8 +11,7 @@ from engine.compiler.memory.alignment import row_by_row
 from engine.compiler.memory.arena import Patch
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.program import Program
-from engine.compiler.threads.runner import runner
-from engine.compiler.threads.thread_team_pool import teams
+from engine.compiler.threads.thread_team import run_segment
 from engine.dtypes import Array
 from engine.errors import RunStoppedError, stopped_before
 from engine.run.stop import StopSignal
@@ -32,17 +31,7 @@ class KernelRun:
         outputs: the arrays that leave the graph, in order.
     """
 
-    __slots__ = (
-        "_alone",
-        "_arenas",
-        "_dtypes",
-        "_inputs",
-        "_instruction",
-        "_outputs",
-        "_rows",
-        "_steps",
-        "_threads",
-    )
+    __slots__ = ("_arenas", "_dtypes", "_inputs", "_instruction", "_outputs", "_steps", "_threads")
 
     def __init__(
         self,
@@ -54,11 +43,9 @@ class KernelRun:
         self._arenas = program.arenas
         self._steps = program.plan.steps
         self._instruction = instruction
-        self._rows = instruction.segment.address, len(instruction.segment)
-        self._threads = program.threads if instruction.segment.is_wide else 1
+        self._threads = program.threads
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
-        self._alone = runner().alone
         self._dtypes = [program.dtypes.get(patch.slot) for patch in outputs] if program.dtypes else None
 
     def execute(self, inputs: Mapping[str, Array], stop: StopSignal | None) -> list[Array]:
@@ -78,22 +65,15 @@ class KernelRun:
             for patch in self._outputs:
                 outputs.append(array := np.empty(patch.shape, _FLOAT32))
                 patch.fill_in(arena, array)
-            done = self._run(arena.table_address, stop)
+            done = run_segment(self._threads, self._instruction.segment, arena.table_address, None, stop)
         finally:
             self._arenas.give_back(arena)
-        if done < self._rows[1]:
+        if done < len(self._instruction.segment):
             raise self._stopped(done, stop)
         if self._dtypes is not None:
             pairs = zip(outputs, self._dtypes, strict=True)
             outputs = [array if dtype is None else array.astype(dtype) for array, dtype in pairs]
         return outputs
-
-    def _run(self, table_address: int, stop: StopSignal | None) -> int:
-        """Run the kernels; returns how many did their work."""
-        if self._threads == 1:
-            return self._alone(*self._rows, table_address, 0, 0 if stop is None else stop.address)
-        with teams.lease(self._threads) as team:
-            return team.run(self._instruction.segment, table_address, None, stop)
 
     def _stopped(self, done: int, stop: StopSignal | None) -> RunStoppedError:
         operator = self._steps[self._instruction.owners[done]].operator

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
-from engine.compiler.memory.memory_guard import compilation_lock
-from engine.compiler.program.compile_throttle import compile_throttle
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.kernel_run import KernelRun, kernel_run
 from engine.compiler.program.observation import Records, RunObserver
@@ -48,7 +46,6 @@ class NativeExecutor:
         self._plan = plan
         self._outputs = tuple(outputs)
         self._max_run_bytes = max_run_bytes
-        self._lock = compilation_lock()
         self._kernel_runs: WeakKeyDictionary[Program, KernelRun | None] = WeakKeyDictionary()
         self._tracers: WeakKeyDictionary[Program, Tracer] = WeakKeyDictionary()
 
@@ -58,12 +55,6 @@ class NativeExecutor:
         An observed run uses the same kernels, and pauses where a requested tensor is complete.
         """
         program = self._program_of(inputs, options.waits)
-        if self._lock is None:
-            return self._run(program, inputs, options)
-        with self._lock.run():
-            return self._run(program, inputs, options)
-
-    def _run(self, program: Program | None, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
         if program is not None:
             return self._run_program(program, inputs, options)
         return self._layers.run(inputs, options) if options.waits else self._run_fallback(inputs, options)
@@ -90,11 +81,10 @@ class NativeExecutor:
         program = self._programs.fallback(specs, self._plan)
         started = perf_counter_ns()
         try:
-            with compile_throttle.run():
-                if program is None:
-                    result = self._layers.run(inputs, options)
-                else:
-                    result = self._run_program(program, inputs, options)
+            if program is None:
+                result = self._layers.run(inputs, options)
+            else:
+                result = self._run_program(program, inputs, options)
         except RunStoppedError:  # a lower bound of its time
             self._note_run(specs, started)
             raise

@@ -6,14 +6,13 @@ from time import perf_counter
 
 import numpy as np
 
-from engine.compiler.emit.packed_files import packed_files
 from engine.compiler.emit.target import host_target
+from engine.compiler.emit.weight_files import weight_files
 from engine.compiler.memory.arena import BlockPool
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program.assembler import assembling, compile_plan
 from engine.compiler.program.background import compile_in_background
 from engine.compiler.program.checker import Checker
-from engine.compiler.program.compile_throttle import ThrottledClock, compile_throttle
 from engine.compiler.program.dynamic_program import DynamicProgram, dynamic_program
 from engine.compiler.program.dynamic_programs import DynamicPrograms, dynamic_precision, is_only_a_fallback
 from engine.compiler.program.faults import FAULTS
@@ -34,9 +33,6 @@ from engine.run.executor import PROGRAMS_KEPT, Compilation
 from engine.run.plan import InputSpecs, Plan, Planner
 from engine.run.verification import Refusal, Verification
 from engine.spec import TensorSpec
-
-NewClock = Callable[[], BuildClock]
-"""Creates the clock of one compilation."""
 
 FIRST_COST = 0.5
 """Expected compile time in seconds before the first program."""
@@ -94,7 +90,6 @@ class Programs:
         self._dynamic_is_fallback = self._has_batches or is_only_a_fallback(precision)
         self._tolerance = tolerance
         self._timed_out: Lru[InputSpecs, BuildTimeoutError] = Lru(kept)
-        self._throttles = False
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: Lru[InputKey, Program | None] = Lru(kept)
@@ -104,7 +99,7 @@ class Programs:
         self._cost = FIRST_COST
         self._compiled = 0
         self._blocks = BlockPool()
-        self._packed = PackedStore(packed_files())
+        self._packed = PackedStore(weight_files())
         self._dynamic = DynamicPrograms(axes, self._make_dynamic, self._checker, self._blocks)
         self._without_bf16_gain: Lru[InputKey, None] = Lru(_MAX_WITHOUT_GAIN)
         self.precisions: Mapping[str, Precision] = {}
@@ -129,7 +124,7 @@ class Programs:
         with self._compiling:
             is_known, program = self._look_up(_key(inputs))
             if not is_known:
-                program = self._make(inputs, plan, lambda: BuildClock(self._max_seconds, "compiling"))
+                program = self._make(inputs, plan)
                 self._add(inputs, program)
             return program
 
@@ -165,7 +160,7 @@ class Programs:
         """Return a task that compiles the program of the hottest shape; None without any, or without room."""
         wanted, planner = self._dynamic.wanted, self._planner
         if wanted is not None and planner is not None:
-            return lambda: self.create_dynamic(wanted, planner, in_background=True)
+            return lambda: self.create_dynamic(wanted, planner)
         inputs = self._hotness.hottest(self._cost)
         with self._lock:
             has_place = self._background.has_place
@@ -207,16 +202,14 @@ class Programs:
             compile_in_background(self)  # for verification at this length
         return program
 
-    def create_dynamic(self, family: InputSpecs, planner: Planner, *, in_background: bool = False) -> None:
+    def create_dynamic(self, family: InputSpecs, planner: Planner) -> None:
         """Build the dynamic-shape program of a family of inputs, unless it exists or is impossible.
 
         Args:
             family: see `DynamicAxes`.
             planner: makes plans.
-            in_background: whether runs have priority over it.
         """
         with self._compiling:
-            self._throttles = in_background
             try:
                 self._dynamic.create(family, planner)
             except FAULTS as error:
@@ -244,11 +237,10 @@ class Programs:
         return None if self._dynamic_is_fallback else self._dynamic.note(inputs)
 
     def _make_dynamic(self, plans: Iterable[Plan]) -> DynamicProgram:
-        clock = self._throttled_clock() if self._throttles else BuildClock(self._max_seconds, "compiling")
         precision = dynamic_precision(self._precision)
         selector = Selector(host_target(), self._threads, self._packed, precision, is_dynamic=True)
         with np.errstate(all="ignore"):
-            made = dynamic_program(plans, self._leaving, selector, clock)
+            made = dynamic_program(plans, self._leaving, selector, self._clock())
         self._compiled += 1
         return made
 
@@ -260,7 +252,7 @@ class Programs:
             plan = planner(inputs)
             if self._rounds_nothing(inputs, plan):
                 return
-            program = self._make(inputs, plan, self._throttled_clock)
+            program = self._make(inputs, plan)
             with self._lock:
                 self._background.add(_key(inputs), program)
 
@@ -277,7 +269,7 @@ class Programs:
         try:
             with (
                 np.errstate(all="ignore"),
-                assembling(plan, self._slots(plan), selector, self._throttled_clock()) as made,
+                assembling(plan, self._slots(plan), selector, self._clock()) as made,
             ):
                 builder = made.build()
         except FAULTS:  # reported by its compilation
@@ -287,8 +279,8 @@ class Programs:
         self._without_bf16_gain.put(_key(inputs), None)
         return True
 
-    def _throttled_clock(self) -> BuildClock:
-        return ThrottledClock(self._max_seconds, "compiling", compile_throttle)
+    def _clock(self) -> BuildClock:
+        return BuildClock(self._max_seconds, "compiling")
 
     @property
     def compilation(self) -> Compilation:
@@ -311,12 +303,11 @@ class Programs:
             self.precisions = self.precisions if program is None else program.precisions_by_name
             self._known.put(_key(inputs), program)
 
-    def _make(self, inputs: InputSpecs, plan: Plan, clock: NewClock) -> Program | None:
+    def _make(self, inputs: InputSpecs, plan: Plan) -> Program | None:
         """Return a verified program, and record its compile time."""
         started = perf_counter()
-        waited = compile_throttle.waited
-        program = self._choose(inputs, plan, clock)
-        seconds = max(0.0, perf_counter() - started - (compile_throttle.waited - waited))
+        program = self._choose(inputs, plan)
+        seconds = perf_counter() - started
         self._cost = seconds if not self._compiled else self._cost + (seconds - self._cost) * _NEWEST_PART
         self._compiled += 1
         if program is not None:
@@ -324,14 +315,14 @@ class Programs:
             program.arenas.share(self._blocks)
         return program
 
-    def _choose(self, inputs: InputSpecs, plan: Plan, clock: NewClock) -> Program | None:
+    def _choose(self, inputs: InputSpecs, plan: Plan) -> Program | None:
         """Return a verified program; of several precisions, the fastest within the accuracy budget."""
         if self._precision is not Precision.AUTO:
-            return self._make_in(self._precision, inputs, plan, clock())
-        rounded = self._make_in(Precision.BF16, inputs, plan, clock())
+            return self._make_in(self._precision, inputs, plan)
+        rounded = self._make_in(Precision.BF16, inputs, plan)
         if rounded is not None and not rounded.precisions:
             return rounded
-        plain = self._make_in(Precision.F32, inputs, plan, clock())
+        plain = self._make_in(Precision.F32, inputs, plan)
         if rounded is None or plain is None:
             return plain
         is_better = is_within_accuracy_budget(
@@ -339,13 +330,11 @@ class Programs:
         )
         return rounded if is_better else plain
 
-    def _make_in(
-        self, precision: Precision, inputs: InputSpecs, plan: Plan, clock: BuildClock
-    ) -> Program | None:
+    def _make_in(self, precision: Precision, inputs: InputSpecs, plan: Plan) -> Program | None:
         """Return a verified program of one precision."""
         stage = "the compiler"
         try:
-            program = self._compile(plan, precision, clock)
+            program = self._compile(plan, precision)
             if program is None:
                 return None
             stage = "verification"
@@ -364,11 +353,11 @@ class Programs:
     def _slots(self, plan: Plan) -> list[int]:
         return [plan.slots[name] for name in self._leaving]
 
-    def _compile(self, plan: Plan, precision: Precision, clock: BuildClock) -> Program | None:
+    def _compile(self, plan: Plan, precision: Precision) -> Program | None:
         # constants may be out of range here as in a run
         with np.errstate(all="ignore"):
             program = compile_plan(
-                plan, self._slots(plan), host_target(), self._threads, self._packed, clock, precision
+                plan, self._slots(plan), host_target(), self._threads, self._packed, self._clock(), precision
             )
         return (
             program

@@ -4,7 +4,6 @@ A key identifies one successful verification: machine code, memory layout, weigh
 differs in any of these has another key, and is verified.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -12,8 +11,8 @@ import numpy as np
 
 from engine.compiler.emit.code_store import VERIFIED, CodeStore, code_key
 from engine.compiler.emit.jit import Code, sizes_of
+from engine.compiler.emit.weight_files import digest_of
 from engine.compiler.memory.view import Buffer, View
-from engine.compiler.memory.weights import PackedWeights
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.program import Program
 from engine.dtypes import Array
@@ -86,10 +85,7 @@ def _describe(program: Program) -> Iterator[str]:
         yield f"{code.key} {call.kernel.chunks} {sizes_of(call.kernel)} {places}"
     for slot, view in program.exports.items():
         yield f"{slot} {_place(program.offsets, constants, view)}"
-    for load in program.loads:
-        array, owner = load(), getattr(load, "__self__", None)
-        known = owner.digest if isinstance(owner, PackedWeights) else None
-        yield f"{array.shape} {array.dtype} {known or hashlib.sha256(array.data).hexdigest()}"
+    yield from (digest_of(load()) for load in program.loads)
 
 
 def _place(offsets: Mapping[Buffer, int], constants: Mapping[Callable[[], Array], int], view: View) -> object:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.compiler.emit.jit import Code
-from engine.compiler.threads.runner import CHUNK_BITS, ROW_WORDS
+from engine.compiler.threads.runner import ROW_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +36,18 @@ class Segment:
         is_wide: whether a step has work for more than one thread.
 
     Raises:
-        ValueError: there is no step, or a number of one makes no sense.
+        ValueError: there is no step, or one without a chunk.
     """
 
     def __init__(self, steps: Sequence[NativeStep]) -> None:
         self.steps = tuple(steps)
-        if not self.steps:
-            raise ValueError("a segment without steps; expected at least one")
-        for place, step in enumerate(self.steps):
-            if not 1 <= step.chunks < 2**CHUNK_BITS or step.arguments_offset < 0:
-                raise ValueError(
-                    f"step {place}: {step.chunks} chunks, arguments at {step.arguments_offset}; "
-                    f"expected 1 to {2**CHUNK_BITS - 1} chunks and a place that is not negative"
-                )
+        chunks = [step.chunks for step in self.steps]
+        if min(chunks, default=0) < 1:
+            raise ValueError(f"steps of {chunks} chunks; expected steps, each of at least one chunk")
         rows = [(step.code.address, 8 * step.arguments_offset, step.chunks) for step in self.steps]
         self._rows = np.array(rows, np.int64).reshape(-1, ROW_WORDS)
         self.address = self._rows.ctypes.data
-        self.is_wide = any(step.chunks > 1 for step in self.steps)
+        self.is_wide = max(chunks) > 1
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -1,38 +1,27 @@
-"""A team of threads that run segments together."""
+"""Teams of threads that run segments together, and the pool that lends them to one run at a time."""
 
+import atexit
+import ctypes
 import os
-import signal
-import weakref
-from collections.abc import Sequence
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
-from engine.compiler.memory.alignment import ALIGNMENT
-from engine.compiler.threads import libc
-from engine.compiler.threads.runner import (
-    CONDITION,
-    ENDED,
-    INDEX,
-    MEMBERS,
-    MUTEX,
-    RANGE_WORDS,
-    RANGES,
-    STATE,
-    Runner,
-    runner,
-)
+from engine.compiler.memory.alignment import address_of, aligned_empty
+from engine.compiler.threads.runner import CONDITION, ENDED, INDEX, MUTEX, STATE, TEAM_WORDS, Runner, runner
 from engine.compiler.threads.segment import Segment
 from engine.dtypes import Array
 from engine.run.stop import StopSignal
-
-_OWN_FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
 
 
 class ThreadTeam:
     """The calling thread and the helpers that work with it, asleep between runs.
 
-    Helpers are native threads that never run Python. They belong to the process that made them: in
-    a forked child the caller does all the work. A team does one run at a time.
+    Helpers run native code without the GIL. They belong to the process that made them: in a forked child the caller
+    does all the work. A team does one run at a time.
 
     Args:
         threads: how many work together, the caller among them. It makes do with fewer where the system does not give
@@ -40,21 +29,18 @@ class ThreadTeam:
     """
 
     def __init__(self, threads: int) -> None:
-        native = runner()
-        self._native = native  # the functions are called as long as the team lives, even once it is closed
-        self._together = native.together
-        memory, self._address = _team_memory(threads)
+        self._native = (
+            runner()
+        )  # whose functions are called as long as the team lives, even once it is closed
+        self._words = _team_words()
+        self._address = address_of(self._words)
         self._pid = os.getpid()
-        helpers = _start_helpers(threads - 1, self._address, native) if libc.has_threads() else []
-        self._helpers = len(helpers)
-        memory[MEMBERS] = 1 + len(helpers)
-        self._end = weakref.finalize(self, _end_helpers, helpers, self._address, memory, native, self._pid)
-        self._end.atexit = False  # a run may be going on at exit; helpers end with the process
+        self._helpers = _start_helpers(threads - 1, self._native, self._words)
 
     @property
     def threads(self) -> int:
         """How many threads work together, the caller among them."""
-        return 1 + (self._helpers if self.is_ours else 0)
+        return 1 + (len(self._helpers) if self.is_ours else 0)
 
     @property
     def is_ours(self) -> bool:
@@ -80,25 +66,69 @@ class ThreadTeam:
         Raises:
             ValueError: the timestamps do not fit the segment.
         """
-        if not (self._helpers and segment.is_wide and self._pid == os.getpid()):
-            return run_alone(segment, table_address, timestamps, stop)
-        return self._together(*_arguments(segment, table_address, timestamps, stop), self._address)
+        if not (self._helpers and segment.is_wide and self.is_ours):
+            return self._native.alone(*_arguments(segment, table_address, timestamps, stop))
+        return self._native.together(*_arguments(segment, table_address, timestamps, stop), self._address)
 
     def close(self) -> None:
         """End the helpers; the caller works alone from here on. To be called between runs."""
-        self._helpers = 0
-        # not by calling it: at exit that does nothing, while helpers look at the team's memory as long as they live
-        end = self._end.detach()
-        if end is not None:
-            _, function, arguments, _ = end
-            function(*arguments)
+        helpers, self._helpers = self._helpers, []
+        if helpers and self.is_ours:
+            self._native.dismiss(self._address)
+            for helper in helpers:
+                helper.join()
 
 
-def run_alone(
-    segment: Segment, table_address: int, timestamps: Array | None = None, stop: StopSignal | None = None
+def run_segment(
+    threads: int,
+    segment: Segment,
+    table_address: int,
+    timestamps: Array | None = None,
+    stop: StopSignal | None = None,
 ) -> int:
-    """Run a segment on the calling thread; all else as `ThreadTeam.run`."""
-    return runner().alone(*_arguments(segment, table_address, timestamps, stop))
+    """Run a segment on so many threads; all else as `ThreadTeam.run`."""
+    if threads == 1 or not segment.is_wide:
+        return runner().alone(*_arguments(segment, table_address, timestamps, stop))
+    with teams.lease(threads) as team:
+        return team.run(segment, table_address, timestamps, stop)
+
+
+class ThreadTeamPool:
+    """Pool of thread teams, which grows to the peak number of concurrent runs. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    @contextmanager
+    def lease(self, threads: int) -> Iterator[ThreadTeam]:
+        """Lend a team to a `with` block.
+
+        Args:
+            threads: how many work together, the caller among them; 1 takes no team's threads.
+        """
+        with self._lock:
+            idle = self._idle[threads]
+            team = idle.pop() if idle else None
+        team = team or ThreadTeam(threads)
+        try:
+            yield team
+        finally:
+            if team.is_ours:
+                with self._lock:
+                    self._idle[threads].append(team)
+
+    def close(self) -> None:
+        """End the teams that are not lent; later leases make new ones."""
+        with self._lock:
+            idle = [team for teams in self._idle.values() for team in teams]
+            self._idle.clear()
+        for team in idle:
+            team.close()
+
+    def reset(self) -> None:
+        """Forget all teams: in a forked child, which has none of their threads."""
+        self._lock = threading.Lock()
+        self._idle: defaultdict[int, list[ThreadTeam]] = defaultdict(list)
 
 
 def _arguments(
@@ -108,45 +138,45 @@ def _arguments(
     return segment.address, len(segment), table_address, stamps_address, 0 if stop is None else stop.address
 
 
-def _team_memory(threads: int) -> tuple[Array, int]:
-    """Return a team's words, as they are before its first run, and their address."""
-    size = RANGES + RANGE_WORDS * threads
-    memory = np.zeros(size + ALIGNMENT // 8, np.int64)
-    start = -memory.ctypes.data % ALIGNMENT // 8
-    words = memory[start : start + size]
-    words[STATE], words[INDEX] = ENDED, 1
-    return words, words.ctypes.data
-
-
-def _start_helpers(count: int, team: int, native: Runner) -> list[int]:
-    """Start helpers, as many as the system gives."""
-    libc.initialize_lock(team + 8 * MUTEX, team + 8 * CONDITION)
-    helpers: list[int] = []
-    # signals are for the threads of Python: one that a helper caught would not wake them
-    faults = {getattr(signal, name) for name in _OWN_FAULTS if hasattr(signal, name)}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
-    try:
-        while len(helpers) < count:
-            helpers.append(libc.start_thread(native.helper, team))
-    except OSError:
-        pass  # the limit of the process or the system: those that started do the work
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return helpers
-
-
-def _end_helpers(helpers: Sequence[int], team: int, memory: Array, native: Runner, pid: int) -> None:
-    """End helpers and wait until they have; the team's memory lives as long as they may look at it."""
-    del memory
-    if helpers and pid == os.getpid():
-        native.dismiss(team)
-        for helper in helpers:
-            libc.join_thread(helper)
-
-
 def _timestamps_address(timestamps: Array, steps: int) -> int:
     if timestamps.dtype != np.int64 or timestamps.size <= steps or not timestamps.flags.c_contiguous:
         raise ValueError(
             f"timestamps: {timestamps.size} of {timestamps.dtype}; expected {steps + 1} of int64, one after another"
         )
     return int(timestamps.ctypes.data)
+
+
+def _team_words() -> Array:
+    """Return a team's words, as they are before its first run."""
+    words = aligned_empty(8 * TEAM_WORDS).view(np.int64)
+    words[:] = 0
+    words[STATE], words[INDEX] = ENDED, 1
+    library = ctypes.CDLL(None)
+    library.pthread_mutex_init(ctypes.c_void_p(address_of(words[MUTEX:])), None)
+    library.pthread_cond_init(ctypes.c_void_p(address_of(words[CONDITION:])), None)
+    return words
+
+
+def _start_helpers(count: int, native: Runner, words: Array) -> list[threading.Thread]:
+    """Start helpers, as many as the system gives."""
+    helpers: list[threading.Thread] = []
+    for _ in range(count):
+        # daemons: a run may be going on at exit; they hold what their native code is about to touch
+        helper = threading.Thread(target=_help, args=(native, words), name="kernels", daemon=True)
+        try:
+            helper.start()
+        except RuntimeError:  # the limit of the process or the system: those that started do the work
+            break
+        helpers.append(helper)
+    return helpers
+
+
+def _help(native: Runner, words: Array) -> None:
+    native.help(address_of(words))
+
+
+teams = ThreadTeamPool()
+"""The teams of this process."""
+
+atexit.register(teams.close)
+os.register_at_fork(after_in_child=teams.reset)

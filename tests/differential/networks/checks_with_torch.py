@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from engine.compiler.contraction import arithmetic
-from engine.compiler.emit import quantized_files
+from engine.compiler.emit import weight_files
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
 from engine.quantization.weights import QuantizedWeights, quantize_weights
@@ -71,7 +71,7 @@ def test_weights_that_are_cut_off_rather_than_rounded_are_found() -> None:
 
 
 def test_a_weight_that_is_off_by_one_is_found() -> None:
-    with patch.object(quantized_files, "quantize_weights", off_by_one):
+    with patch.object(weight_files, "quantize_weights", off_by_one):
         (found,) = run("int8")
     assert "operand" in found.text
 

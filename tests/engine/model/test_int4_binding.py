@@ -8,7 +8,7 @@ import pytest
 
 from engine import Precision, RuntimeGraph
 from engine.compiler.contraction.int4 import Int4
-from engine.compiler.emit import packed_files
+from engine.compiler.emit.weight_files import weight_files
 from engine.dtypes import Array
 from engine.quantization.int4 import rounded_to_int4
 from tests.engine.models import write_model
@@ -114,7 +114,7 @@ def test_rounded_weights_are_cached_on_disk(tmp_path: Path, monkeypatch: pytest.
     given = {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     x, results = np.ones((2, 256), np.float32), []
     for _ in range(2):
-        packed_files.packed_files.cache_clear()
+        weight_files.cache_clear()
         graph = RuntimeGraph(write_model(tmp_path, text, given), precision="int4", backend="native")
         graph.build()
         results.append(graph(x)[0])
@@ -124,7 +124,7 @@ def test_rounded_weights_are_cached_on_disk(tmp_path: Path, monkeypatch: pytest.
         assert not weight.flags.owndata
         assert not weight.flags.writeable  # mapped
         np.testing.assert_array_equal(weight, rounded_to_int4(given["even.weight"]))
-    packed_files.packed_files.cache_clear()
+    weight_files.cache_clear()
     assert results[0].tobytes() == results[1].tobytes()
 
 

@@ -2,22 +2,14 @@
 
 import subprocess
 import sys
-import threading
 
 import pytest
 
+from engine.compiler.memory import memory_guard
 from engine.compiler.memory.alignment import aligned_empty
-from engine.compiler.memory.memory_guard import (
-    RESIDENT_BYTES,
-    CompilationLock,
-    check_free,
-    compilation_lock,
-    using_llvm,
-    watch_memory,
-)
+from engine.compiler.memory.memory_guard import RESIDENT_BYTES, check_memory, watch_memory
 from tests.service.server.process import ROOT
 
-UNLIMITED = pytest.mark.skipif(compilation_lock() is not None, reason="the memory of the tests is limited")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps to RLIMIT_AS")
 
 SHORT_OF_MEMORY = """
@@ -54,19 +46,13 @@ def test_a_program_that_lacks_memory_to_be_compiled_is_compiled_later() -> None:
     assert ended.stdout.splitlines() == ["less than 192 MiB are free", "0 True"]
 
 
-def test_memory_that_is_not_there_is_a_memory_error() -> None:
-    check_free(1 << 20)
+def test_memory_that_is_not_there_is_a_memory_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_memory()
+    monkeypatch.setattr(memory_guard, "COMPILER_BYTES", 1 << 52)
     with pytest.raises(MemoryError, match="less than 4294967296 MiB are free"):
-        check_free(1 << 52)
+        check_memory()
     with pytest.raises(MemoryError, match="unable to allocate 4503599627370496 bytes"):
         aligned_empty(1 << 52)
-
-
-@UNLIMITED
-def test_without_a_limit_nothing_is_locked() -> None:
-    assert compilation_lock() is None
-    with using_llvm(), using_llvm():
-        pass
 
 
 @pytest.mark.parametrize(
@@ -76,50 +62,12 @@ def test_what_is_left_below_the_limit_of_a_container_is_asked_for(left: int | No
     watch_memory(lambda: left)
     try:
         if is_enough:
-            using_llvm()
+            check_memory()
         else:
             with pytest.raises(
                 MemoryError, match="less than 48 MiB are left below the limit of the container"
             ):
-                using_llvm()
+                check_memory()
     finally:
         watch_memory(None)
-    using_llvm()
-
-
-def test_nothing_runs_while_llvm_compiles() -> None:
-    taken, order = CompilationLock(), []
-    started, may_end = threading.Event(), threading.Event()
-
-    def compile_once() -> None:
-        with taken.compile():
-            order.append("compile")
-            started.set()
-            assert may_end.wait(60)
-            order.append("compiled")
-
-    def run_once() -> None:
-        with taken.run():
-            order.append("run")
-
-    with taken.run(), taken.run():
-        compiler = threading.Thread(target=compile_once)
-        compiler.start()
-        assert not started.is_set()
-        order.append("ran")
-    assert started.wait(60)
-    runner = threading.Thread(target=run_once)
-    runner.start()
-    may_end.set()
-    for thread in (compiler, runner):
-        thread.join(60)
-    assert order == ["ran", "compile", "compiled", "run"]
-
-
-def test_a_turn_ends_where_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = CompilationLock()
-    monkeypatch.setattr("engine.compiler.memory.memory_guard.COMPILER_BYTES", 1 << 52)
-    with pytest.raises(MemoryError), taken.compile():
-        pass
-    with taken.run():
-        pass
+    check_memory()

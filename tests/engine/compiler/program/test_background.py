@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import BuildTimeoutError, RunStoppedError, RuntimeGraph, TensorSpec, TraceLevel
+from engine import RunStoppedError, RuntimeGraph, TensorSpec, TraceLevel
 from engine.compiler.program import background, programs, verifier
 from engine.compiler.program.background import compile_in_background, finish_background
-from engine.compiler.program.compile_throttle import CompileThrottle, ThrottledClock
 from engine.compiler.program.hotness import LEAST_RUNS, MAX_SHAPES, PAYBACK_FACTOR, Hotness
 from engine.compiler.program.native import NativeExecutor
 from engine.compiler.program.program import Program
@@ -251,29 +250,6 @@ def test_programs_of_later_shapes_displace_none_that_were_prepared(tmp_path: Pat
     settle()
     assert graph.is_compiled(shape(1))
     assert all(graph.is_compiled(shape(count)) for count in range(2, 6))
-
-
-def test_the_compiler_gives_way_to_runs_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    throttle = CompileThrottle()
-    clock = ThrottledClock(SECONDS, "compiling", throttle)
-    with monkeypatch.context() as patch:
-        patch.setattr(throttle._changed, "wait", lambda *_: pytest.fail("nothing runs"))
-        clock.check("nn.ReLU", "relu")
-    with throttle.run():
-        clock.check("nn.ReLU", "relu")  # comes back, though the run goes on
-        pause = threading.Thread(target=clock.check, args=("nn.ReLU", "relu"))
-        pause.start()
-    pause.join(SECONDS)
-    assert not pause.is_alive()
-
-
-def test_time_that_was_given_way_does_not_count() -> None:
-    clock = ThrottledClock(1e-3, "compiling", CompileThrottle())
-    clock.waited = SECONDS
-    clock.check("nn.ReLU", "relu")
-    clock.waited = -SECONDS
-    with pytest.raises(BuildTimeoutError):
-        clock.check("nn.ReLU", "relu")
 
 
 def test_memory_that_is_too_short_to_choose_stops_no_later_work(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.kernel_run import KernelRun, kernel_run
 from engine.compiler.program.program import Program
+from engine.compiler.threads.segment import Segment
 from engine.dtypes import Array
 from engine.run.stop import StopSignal
 from tests.engine.compiler.plans import IMAGE, compiled, conv, weights_of
@@ -61,9 +61,9 @@ def kernels_of(program: Program, *outputs: str) -> KernelRun:
     return made
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, alone: Any) -> None:
-    """Have a function of Python's run segments, in runs that are prepared from now on."""
-    monkeypatch.setattr(module, "runner", lambda: SimpleNamespace(alone=alone))
+def pretend(monkeypatch: pytest.MonkeyPatch, run: Callable[..., int]) -> None:
+    """Have a function of Python's run segments."""
+    monkeypatch.setattr(module, "run_segment", run)
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,12 @@ def test_each_of_two_runs_at_once_has_an_arena(tmp_path: Path, monkeypatch: pyte
     tables: list[int] = []
     program = compiled(tmp_path, *KERNELS)
 
-    def alone(rows: int, count: int, table: int, *rest: int) -> int:
+    def run(threads: int, segment: Segment, table: int, *rest: object) -> int:
         tables.append(table)
         meeting.wait()
-        return count
+        return len(segment)
 
-    pretend(monkeypatch, alone)
+    pretend(monkeypatch, run)
     made = kernels_of(program, "y")
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda _: made.execute({"x": X}, None), range(2)))
@@ -213,12 +213,12 @@ def test_copies_of_inputs_live_as_long_as_the_kernels_run(
         copies.append(weakref.ref(copy := row_by_row(array)))
         return copy
 
-    def alone(rows: int, count: int, *rest: int) -> int:
+    def run(threads: int, segment: Segment, *rest: object) -> int:
         alive.extend(copy() is not None for copy in copies)
-        return count
+        return len(segment)
 
     monkeypatch.setattr(module, "row_by_row", note)
-    pretend(monkeypatch, alone)
+    pretend(monkeypatch, run)
     given = {"x": LAYOUTS["reversed"](X), "z": LAYOUTS["transposed"](Z)}
     kernels_of(program, "y").execute(given, None)
     assert alive == [True, True]
@@ -259,14 +259,14 @@ def test_stopped_run_names_the_operator_that_it_came_to(
     softmax = instruction.owners.index(2)
     signal = StopSignal()
 
-    def alone(rows: int, count: int, table: int, stamps: int, stop: int) -> int:
-        assert stop == signal.address
+    def run(threads: int, segment: Segment, table: int, stamps: object, stop: StopSignal) -> int:
+        assert stop is signal
         signal.stop("enough")
         return softmax
 
     arena = program.arenas.take()
     program.arenas.give_back(arena)
-    pretend(monkeypatch, alone)
+    pretend(monkeypatch, run)
     with pytest.raises(RunStoppedError, match="^stopped before F.softmax soft: enough$"):
         kernels_of(program, "y").execute({"x": X}, signal)
     assert program.arenas.take() is arena

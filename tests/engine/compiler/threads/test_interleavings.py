@@ -6,21 +6,10 @@ from collections.abc import Iterator
 import pytest
 from llvmlite import ir
 
-from engine.compiler.threads import libc, runner
-from engine.compiler.threads.runner import (
-    ENDED,
-    EPOCH,
-    INDEX,
-    MEMBERS,
-    RANGE_WORDS,
-    RANGES,
-    STATE,
-    STATE_BITS,
-)
+from engine.compiler.threads import runner
+from engine.compiler.threads.runner import ENDED, INDEX, STATE, TEAM_WORDS
 from engine.run.stop import NEVER
 from tests.engine.compiler.threads.interleaved import Machine, Turns
-
-pytestmark = pytest.mark.skipif(not libc.has_threads(), reason="there are no threads to call")
 
 TEAM, STOP, ROWS, KERNEL = 1 << 20, 2 << 20, 3 << 20, 5
 
@@ -37,7 +26,6 @@ class Runs:
         self._choices = random.Random(seed)
         self._machine = Machine(module, {KERNEL: self._chunk}, self._choices)
         self._members = self._choices.choice((1, 2, 2, 3, 3, 4))
-        self._asked = self._members + self._choices.choice((0, 0, 2))
         self._runs = [self._steps() for _ in range(self._choices.choice((1, 2, 3)))]
         self._begun: list[list[int]] = []
         self._ended: list[list[int]] = []
@@ -45,9 +33,8 @@ class Runs:
 
     def check(self) -> None:
         """Run all of them."""
-        words = [0] * (RANGES + RANGE_WORDS * self._asked)
+        words = [0] * TEAM_WORDS
         words[STATE], words[INDEX] = ENDED, 1
-        words[EPOCH] = self._choices.choice((0, 2**STATE_BITS - 2))
         self._machine.allocate(TEAM, words)
         self._machine.allocate(STOP, [0, NEVER])
         self._machine.start(self._caller)
@@ -62,8 +49,6 @@ class Runs:
         for _ in range(self._members - 1):
             machine.start(self._helper, thread)
             yield
-        # a number that the interpreter stores
-        machine.atomic(thread, TEAM + 8 * MEMBERS, lambda _: self._members)
         for chunks in self._runs:
             self._begun, self._ended = ([[0] * count for count in chunks] for _ in range(2))
             machine.allocate(
@@ -78,7 +63,7 @@ class Runs:
         return 0
 
     def _helper(self, thread: int) -> Turns:
-        return self._machine.call(thread, "helper", TEAM)
+        return self._machine.call(thread, "help", TEAM)
 
     def _stopper(self, thread: int) -> Turns:
         for _ in range(self._choices.choice((50, 500, 5000))):

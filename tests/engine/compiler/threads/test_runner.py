@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.compiler.threads.segment import NativeStep, Segment
-from engine.compiler.threads.thread_team_pool import ThreadTeamPool
+from engine.compiler.threads.thread_team import ThreadTeamPool
 from engine.dtypes import Array
 from engine.run.stop import StopSignal
 from tests.engine.compiler.tiny import Gate, Tables, Work, compiled, table, wait_until

@@ -17,7 +17,7 @@ def test_a_segment_has_steps() -> None:
         Segment([])
 
 
-@pytest.mark.parametrize(("offset", "chunks"), [(0, 0), (0, -1), (0, 2**31), (-1, 1)])
-def test_numbers_that_make_no_sense_are_refused(offset: int, chunks: int) -> None:
-    with pytest.raises(ValueError, match="step 1: .* expected"):
-        Segment([NativeStep(compiled(Gate()), 0, 1), NativeStep(compiled(Gate()), offset, chunks)])
+@pytest.mark.parametrize("chunks", [0, -1])
+def test_steps_without_work_are_refused(chunks: int) -> None:
+    with pytest.raises(ValueError, match="at least one chunk"):
+        Segment([NativeStep(compiled(Gate()), 0, 1), NativeStep(compiled(Gate()), 0, chunks)])
