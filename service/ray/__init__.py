@@ -25,7 +25,7 @@ _MEANINGLESS = {
     "drain_delay_seconds": "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S is the same",
 }
 """Settings that a replica has no use for, and what replaces them."""
-_DEFAULTS: Mapping[str, Any] = {
+_DEFAULTS = {
     "name": "Kuiper",
     "ray_actor_options": {"num_cpus": 1},
     "max_ongoing_requests": 1_000_000,  # the replica's own queues alone refuse requests
@@ -71,7 +71,7 @@ def application(settings: Mapping[str, Any], **options: Any) -> "Application":
         raise ImportError(f"{error}; Ray Serve comes with: {install_command('ray')}") from error
     from service.ray.replica import Replica  # noqa: PLC0415  # only a replica needs the server
 
-    return serve.deployment(**(_DEFAULTS | options))(serve.ingress()(Replica)).bind(dict(settings))
+    return serve.deployment(**{**_DEFAULTS, **options})(serve.ingress()(Replica)).bind(dict(settings))
 
 
 def _check(settings: Mapping[str, Any]) -> None:

@@ -69,7 +69,7 @@ class Scheduler:
         self._settings = settings
         self._worker_count = settings.worker_count
         self._observers = observers
-        self.server_tracing = TraceSetting(settings.trace_rate)
+        self.server_tracing = TraceSetting.of_server(settings.trace_rate)
         self.mirror: Callable[[Job[Any], DoneCallback[Any]], tuple[Job[Any], DoneCallback[Any]]] | None = None
         self._tracing: dict[str, TraceSetting] = {}
         self._queues: dict[LoadedModel, ModelQueue] = {}

@@ -106,7 +106,7 @@ async def test_sampled_trace_is_recorded_and_not_answered(
     responses = [await scheduler.run(call_of(model, rows(1), encode=has_trace), stay) for _ in range(4)]
     assert responses == [False] * 4
     assert [record.trace is not None for record in records] == [False, True, False, True]
-    scheduler.trace_setting(model).own_rate = 0
+    scheduler.trace_setting(model).values["trace_rate"] = 0
     await scheduler.run(call_of(model, rows(1)), stay)
     await scheduler.run(call_of(model, rows(1)), stay)
     assert [record.trace for record in records[4:]] == [None, None]

@@ -50,7 +50,9 @@ class Workers:
     """One worker, or several, whose time queues share: a clock of work in place of threads."""
 
     def __init__(self, queues: int) -> None:
-        self.queues = [ModelQueue(MODEL, SchedulingPolicy(), TraceSetting(0)) for _ in range(queues)]
+        self.queues = [
+            ModelQueue(MODEL, SchedulingPolicy(), TraceSetting.of_server(0)) for _ in range(queues)
+        ]
         self.virtual_time = 0.0
 
     def want(self, queue: ModelQueue) -> None:
@@ -162,11 +164,12 @@ def test_rate_of_nothing_is_the_shortest_wait() -> None:
 
 @pytest.mark.parametrize(("rate", "sampled"), [(0, []), (1, [0, 1, 2, 3]), (3, [2])])
 def test_every_so_many_runs_one_is_traced(rate: int, sampled: list[int]) -> None:
-    setting = TraceSetting(rate)
+    setting = TraceSetting.of_server(rate)
     assert np.flatnonzero([setting.sample() for _ in range(4)]).tolist() == sampled
 
 
 def test_so_many_runs_are_traced_and_no_more() -> None:
-    setting = TraceSetting(2, count=1)
+    setting = TraceSetting.of_server(2)
+    setting.values["trace_count"] = 1
     assert [setting.sample() for _ in range(6)] == [False, True, False, False, False, False]
-    assert setting.count == 0
+    assert setting.values["trace_count"] == 0
