@@ -9,10 +9,9 @@ from enum import Enum
 from time import monotonic, perf_counter_ns
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from engine import OVERDUE, Array, RunResult, RunStoppedError, RunTrace, TraceLevel
+from engine import OVERDUE, Array, RunResult, RunTrace, TraceLevel
 from service.codec import Decoded
 from service.context import Peer
-from service.errors import ServiceError, timed_out
 from service.repository.loaded_model import LoadedModel
 from service.repository.rows import Signature, count_rows
 
@@ -159,7 +158,7 @@ class Job(Generic[Payload]):
         deadline: when it times out.
         timer: cancels it at its deadline.
         context: that of the request, for what runs on its behalf.
-        on_end: called once, on the event loop, in the request's context: with its record, its response, its error.
+        future: gets its response or its error; None before it is queued, and once it has ended.
         cancel_reason: why it was cancelled; None while it is wanted.
         on_cancel: stops its run; None while none is in progress.
 
@@ -176,8 +175,7 @@ class Job(Generic[Payload]):
         needs_decoder: whether a thread with a decoder goes on with it.
         decoding: has it go on there, once that is asked.
         outcome: what its run computed, if only encoding is left to that thread; of a pipeline, what its steps computed.
-        step: the job of the step in progress, of a pipeline.
-        status: how its worker ended it; None until then, and once it has ended.
+        status: how its worker ended it, or how it has ended; None until then.
         response: what `encode` returned.
         error: why there is no response.
     """
@@ -199,9 +197,7 @@ class Job(Generic[Payload]):
     deadline: float = field(init=False, default=0.0)
     timer: asyncio.TimerHandle | None = field(init=False, default=None)
     context: Context = field(init=False, default_factory=Context)
-    on_end: Callable[[CallRecord, Payload | None, BaseException | None], None] | None = field(
-        init=False, default=None
-    )
+    future: asyncio.Future[Payload] | None = field(init=False, default=None)
     cancel_reason: str | None = field(init=False, default=None)
     on_cancel: Callable[[str], None] | None = field(init=False, default=None)
 
@@ -218,7 +214,6 @@ class Job(Generic[Payload]):
     needs_decoder: bool = field(init=False, default=False)
     decoding: asyncio.Task[None] | None = field(init=False, default=None)
     outcome: RunOutcome | None = field(init=False, default=None)
-    step: "Job[None] | None" = field(init=False, default=None)
     status: CallStatus | None = field(init=False, default=None)
     response: Payload | None = field(init=False, default=None)
     error: BaseException | None = field(init=False, default=None)
@@ -265,7 +260,7 @@ class Job(Generic[Payload]):
         return OVERDUE if reason is None and monotonic() >= self.deadline else reason
 
     def cancel(self, reason: str) -> None:
-        """Have workers drop it; a run in progress stops before its next layer. `end` is a call of its own."""
+        """Have workers drop it; a run in progress stops before its next layer. `Scheduler.end` is a call of its own."""
         self.cancel_reason = self.cancel_reason or reason
         on_cancel = self.on_cancel
         if on_cancel is not None:
@@ -277,30 +272,8 @@ class Job(Generic[Payload]):
         if self.cancel_reason is not None:
             on_cancel(self.cancel_reason)
 
-    def end(
-        self, status: CallStatus, response: Payload | None = None, error: BaseException | None = None
-    ) -> None:
-        """End it, unless it has ended; on the event loop. Observers and the client get the result."""
-        if self.is_over:
-            return
-        self.is_over = True
-        if self.timer is not None:
-            self.timer.cancel()
-        record, on_end = self._record(status, error), self.on_end
-        if isinstance(error, RunStoppedError):  # a worker saw the deadline before the event loop did
-            error = timed_out(self.timeout or 0.0)
-        # an error's traceback refers to the job: together they must not keep the request alive
-        self.timer = self.on_end = self.status = self.response = self.error = None
-        if on_end is not None:
-            # a copy, as a worker may still be in the context itself
-            self.context.copy().run(on_end, record, response, error)
-
-    def abort(self, error: BaseException) -> None:
-        """End it with an error, unless it has ended; on the event loop. A run in progress goes on."""
-        never_ran = isinstance(error, ServiceError) and not self.timestamps.forward_start
-        self.end(CallStatus.REJECTED if never_ran else CallStatus.CANCELED, error=error)
-
-    def _record(self, status: CallStatus, error: BaseException | None) -> CallRecord:
+    def record(self, status: CallStatus, error: BaseException | None) -> CallRecord:
+        """Return the record of how it ends; before `status` is set."""
         return CallRecord(
             model=self.model.name,
             version=self.model.version,

@@ -9,7 +9,6 @@ from typing import Any
 
 from service.context import Peer
 from service.errors import ServiceError, queue_full
-from service.repository.loaded_model import LoadedModel
 from service.scheduling.batch import Batcher
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
@@ -156,7 +155,6 @@ class ModelQueue:
     when work begins, and the difference when it ends. Times are those of `time.monotonic`, in seconds.
 
     Args:
-        model: the model.
         policy: how its jobs are scheduled.
         tracing: which runs are sampled.
 
@@ -168,8 +166,7 @@ class ModelQueue:
         decoding: jobs whose large bodies wait for a decoder, or are there.
     """
 
-    def __init__(self, model: LoadedModel, policy: SchedulingPolicy, tracing: TraceSetting) -> None:
-        self.model = model
+    def __init__(self, policy: SchedulingPolicy, tracing: TraceSetting) -> None:
         self.policy = policy
         self.tracing = tracing
         self.tag = 0.0

@@ -11,12 +11,13 @@ from logging import getLogger
 from math import inf
 from time import monotonic
 from typing import Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 from threadpoolctl import threadpool_limits
 
+from engine import RunStoppedError
 from service.config.settings import Settings
 from service.context import Peer
 from service.decoding import DECODERS
@@ -31,8 +32,6 @@ from service.scheduling.queue import ModelQueue, Work
 from service.scheduling.trace_setting import TraceSetting
 
 Payload = TypeVar("Payload")
-DoneCallback = Callable[[Payload | None, BaseException | None], None]
-"""Called on the event loop with the response of a job, or with its error."""
 WATCH_DELAY_SECONDS = 0.02
 """Seconds before a client is watched: most responses come sooner, and a task for each would cost more."""
 GRACE_SECONDS = 1.0
@@ -45,8 +44,8 @@ _logger = getLogger(__name__)
 class Scheduler:
     """Queues jobs, has worker threads run them, and gives observers a record of how each one ended.
 
-    Methods are called on the event loop, but for those of workers; `retire`, `waiting`, `running` and `busy_workers`
-    may be called on any thread.
+    Methods are called on the event loop, but for those of workers; `waiting`, `running` and `busy_workers` may be
+    called on any thread.
 
     A worker is free only when its thread is: a cancelled job keeps its worker until the layer in progress has ended. If
     that takes longer than `GRACE_SECONDS`, another thread replaces the worker, at most as many as there are workers,
@@ -61,8 +60,7 @@ class Scheduler:
 
     Attributes:
         server_tracing: which runs are sampled, of models that do not set it themselves.
-        mirror: sees every job before it is queued, and returns the one to queue in its place, and what to call when
-            that has ended; None, unless a model has shadow runs.
+        mirror: sees every job before it is queued, and its future; None, unless a model has shadow runs.
     """
 
     def __init__(self, settings: Settings, observers: Sequence[CallObserver] = ()) -> None:
@@ -70,10 +68,10 @@ class Scheduler:
         self._worker_count = settings.worker_count
         self._observers = observers
         self.server_tracing = TraceSetting.of_server(settings.trace_rate)
-        self.mirror: Callable[[Job[Any], DoneCallback[Any]], tuple[Job[Any], DoneCallback[Any]]] | None = None
+        self.mirror: Callable[[Job[Any], asyncio.Future[Any]], None] | None = None
         self._tracing: dict[str, TraceSetting] = {}
-        self._queues: dict[LoadedModel, ModelQueue] = {}
-        self._retired: WeakSet[LoadedModel] = WeakSet()
+        self._queues: WeakKeyDictionary[LoadedModel, ModelQueue] = WeakKeyDictionary()
+        """Jobs keep their models: the queue of one that is no longer served goes with the last job."""
         self._decoders = FairExecutor("decoding", DECODERS_AT_ONCE)
         self._virtual_time = 0.0
         """Start tag of the latest work, see `ModelQueue.tag`."""
@@ -128,9 +126,7 @@ class Scheduler:
             with self._lock:
                 if self._closed:
                     raise shutting_down()
-                queue = self._queue(model)
-                queue.room(self._worker_count - self._busy, client)
-                self._forget(queue)  # perhaps the job never comes
+                self._queue(model).room(self._worker_count - self._busy, client)
         for step in model.steps:
             try:
                 self.check_room(step.model, client)
@@ -154,20 +150,25 @@ class Scheduler:
             received_ns: `perf_counter_ns` of the moment when its head had arrived.
             error: why it does not become one.
         """
+        status = CallStatus.OTHER
+        if isinstance(error, ClientDisconnect) or error.status == HTTPStatus.GATEWAY_TIMEOUT:
+            status = CallStatus.CANCELED
+        elif error.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            status = CallStatus.REJECTED
         self._observe(
             CallRecord(
                 model=model.name,
                 version=model.version,
                 protocol=protocol,
                 request_id=request_id,
-                status=_status_of(error),
+                status=status,
                 timestamps=Timestamps(received=received_ns),
                 error=str(error) or type(error).__name__,
             )
         )
 
     async def run(self, job: Job[Payload], receive: Receive | None = None) -> Payload:
-        """Submit a job, and return its response.
+        """Queue a job, and return its response.
 
         Args:
             job: the job.
@@ -179,44 +180,27 @@ class Scheduler:
                 inputs, or what its `decode` or `encode` raised.
             ClientDisconnect: the client has left.
         """
+        with self._lock:
+            policy = self._queue(job.model).policy
+        job.admit(policy.timeout, policy.priority)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
-        job = self.submit(job, partial(_resolve, future))
+        job.future = future
+        if self.mirror is not None:
+            self.mirror(job, future)
         leave = partial(self.cancel, job, "the client left")
         with nullcontext() if receive is None else watch_client(receive, lambda: leave(ClientDisconnect())):
             try:
+                if job.model.steps:
+                    is_sampled = self.trace_setting(job.model).sample()
+                    await PipelineRun(self, job, self._settings.limits, is_sampled).run()
+                if not job.is_over:
+                    self._enqueue(job)
                 return await future
             except asyncio.CancelledError as error:
                 leave(error)
                 raise
-
-    def submit(self, job: Job[Payload], done: DoneCallback[Payload]) -> Job[Payload]:
-        """Queue a job; returns it, or the one in its place.
-
-        Args:
-            job: the job.
-            done: called once, unless this raises: with what the job's `encode` returned, or with what `run` raises.
-
-        Raises:
-            ServiceError: 503 `queue_full` or `shutting_down`.
-        """
-        if self.mirror is not None:
-            job, done = self.mirror(job, done)
-        with self._lock:
-            policy = self._queue(job.model).policy
-        job.admit(policy.timeout, policy.priority)
-        try:
-            if job.model.steps:
-                self._start_steps(job)
-            else:
-                self._enqueue(job)
-        except ServiceError as error:
-            job.on_end = partial(self._end, lambda *_: None)  # who submits it gets the exception
-            job.abort(error)
-            raise
-        job.on_end = partial(self._end, done)
-        if not job.model.steps:  # the steps have timers of their own
-            job.timer = asyncio.get_running_loop().call_later(job.deadline - job.queued, self._expire, job)
-        return job
+            finally:
+                del future  # it has the error, whose traceback refers to this frame
 
     def cancel(self, job: Job[Any], reason: str, error: BaseException) -> None:
         """End a job with an error, unless it has ended; its run stops before the model's next layer.
@@ -230,37 +214,41 @@ class Scheduler:
             return
         if job.status is None:
             self._drop(job, reason)
-        job.abort(error)
-        if job.step is not None:
-            self.cancel(job.step, reason, error)
+        self._abort(job, error)
 
-    def end_steps(self, job: Job[Any], error: BaseException | None) -> None:
-        """Have a worker encode the response of a pipeline whose steps have run, or end it with the error of a step."""
-        if job.is_over:
+    def end(
+        self,
+        job: Job[Payload],
+        status: CallStatus,
+        response: Payload | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """End a job, unless it has ended: observers get its record, and `run` its response or its error."""
+        future = job.future
+        if job.is_over or future is None:
             return
+        job.is_over = True
+        if job.timer is not None:
+            job.timer.cancel()
+        record = job.record(status, error)
+        # an error's traceback refers to the job: together they must not keep the request alive
+        job.timer = job.future = job.response = job.error = None
+        job.status = status
+        # a copy, as a worker may still be in the context itself
+        job.context.copy().run(self._observe, record)
+        if future.done():
+            return  # the task that waited was cancelled
         if error is None:
-            try:
-                self._enqueue(job)
-            except ServiceError as refusal:
-                error = refusal
-            else:
-                left = max(0.0, job.deadline - monotonic())
-                job.timer = asyncio.get_running_loop().call_later(left, self._expire, job)
-                return
-        self._drop(job, "a step has failed")
-        job.end(_status_of(error), error=error)
+            future.set_result(response)  # type: ignore[arg-type]  # there is one if there is no error
+        elif isinstance(error, RunStoppedError):  # a worker saw the deadline before the event loop did
+            future.set_exception(timed_out(job.timeout or 0.0))
+        else:
+            future.set_exception(error)
 
     def refuse_all(self, error: ServiceError) -> None:
         """Cancel all jobs; each ends with `error`."""
         for job in self._drop_all(error.message):
-            job.abort(error)
-
-    def retire(self, model: LoadedModel) -> None:
-        """Forget a model as soon as no job of it waits or runs; jobs that still come for it are accepted."""
-        with self._lock:
-            self._retired.add(model)
-            for queue in self._queues_of(model):
-                self._forget(queue)
+            self._abort(job, error)
 
     def trace_setting(self, model: LoadedModel) -> TraceSetting:
         """Return the setting that samples the runs of a model; all versions of a name share one."""
@@ -327,13 +315,12 @@ class Scheduler:
                 self._replaced -= 1
             else:
                 self._busy -= 1
-            self._forget(queue)
             return not is_replaced
 
     def deliver(self, jobs: Sequence[Job[Any]]) -> None:
         """Have jobs end by their results."""
         if jobs:
-            self._call_loop(_end, jobs)
+            self._call_loop(self._end_all, jobs)
 
     def _call_loop(self, function: Callable[..., None], argument: object) -> None:
         if self._loop is not None:
@@ -352,12 +339,8 @@ class Scheduler:
         queue = self._queues.get(model)
         if queue is None:
             policy = scheduling_policy(model.config, self._settings, model.batching)
-            queue = self._queues[model] = ModelQueue(model, policy, self.trace_setting(model))
+            queue = self._queues[model] = ModelQueue(policy, self.trace_setting(model))
         return queue
-
-    def _forget(self, queue: ModelQueue) -> None:
-        if queue.model in self._retired and queue.is_idle:
-            self._queues.pop(queue.model, None)
 
     def _next(self, now: float) -> tuple[ModelQueue | None, float]:
         """Return the queue to serve next, None if none has work yet; and when the first has work."""
@@ -377,32 +360,27 @@ class Scheduler:
     # on the event loop
 
     def _enqueue(self, job: Job[Any]) -> None:
-        """Queue a job; one of a client that has more may be evicted, and ends.
-
-        Raises:
-            ServiceError: 503 `queue_full` or `shutting_down`.
-        """
-        with self._lock:
-            if self._closed:
-                raise shutting_down()
-            queue = self._queue(job.model)
-            try:
+        """Queue a job, or end it if it has no room; one of a client that has more may be evicted, and ends."""
+        loop = asyncio.get_running_loop()
+        try:
+            with self._lock:
+                if self._closed:
+                    raise shutting_down()
+                queue = self._queue(job.model)
                 evicted = queue.room(self._worker_count - self._busy, job.client)
-            except ServiceError:
-                self._forget(queue)  # its model may have been retired while the job came
-                raise
-            if evicted is not None:
-                refusal = queue.refusal(is_evicted=True)
-                queue.discard(evicted)
-            queue.push(job, monotonic(), self._virtual_time)
-            wakes = self._idle and not self._is_waking and queue.due() < inf
-            self._is_waking = self._is_waking or bool(wakes)
+                refusal = queue.refusal(is_evicted=True) if evicted is not None else None
+                queue.push(job, monotonic(), self._virtual_time)
+                wakes = self._idle and not self._is_waking and queue.due() < inf
+                self._is_waking = self._is_waking or bool(wakes)
+        except ServiceError as error:
+            self.end(job, CallStatus.REJECTED, error=error)
+            return
+        job.timer = loop.call_later(max(0.0, job.deadline - monotonic()), self._expire, job)
         if wakes:
             # once all that has arrived by now is queued: one worker runs it together
-            asyncio.get_running_loop().call_soon(self._wake)
-        if evicted is not None:
-            evicted.cancel(refusal.message)
-            evicted.abort(refusal)
+            loop.call_soon(self._wake)
+        if evicted is not None and refusal is not None:
+            self.cancel(evicted, refusal.message, refusal)
 
     def _wake(self) -> None:
         with self._lock:
@@ -420,7 +398,6 @@ class Scheduler:
                 return
             queue.discard(job)
             work = queue.work_of(job)
-            self._forget(queue)
         if work is not None:
             asyncio.get_running_loop().call_later(GRACE_SECONDS, self._replace_worker, work)
 
@@ -434,15 +411,16 @@ class Scheduler:
     def _expire(self, job: Job[Any]) -> None:
         self.cancel(job, "its time is up", timed_out(job.timeout or 0.0))
 
-    def _end(
-        self,
-        done: DoneCallback[Payload],
-        record: CallRecord,
-        response: Payload | None,
-        error: BaseException | None,
-    ) -> None:
-        self._observe(record)
-        done(response, error)
+    def _abort(self, job: Job[Any], error: BaseException) -> None:
+        """End a job with an error, unless it has ended; a run in progress goes on."""
+        never_ran = isinstance(error, ServiceError) and not job.timestamps.forward_start
+        self.end(job, CallStatus.REJECTED if never_ran else CallStatus.CANCELED, error=error)
+
+    def _end_all(self, jobs: Iterable[Job[Any]]) -> None:
+        """End jobs by the results that they have."""
+        for job in jobs:
+            if job.status is not None:
+                self.end(job, job.status, job.response, job.error)
 
     def _observe(self, record: CallRecord) -> None:
         for observer in self._observers:
@@ -461,11 +439,11 @@ class Scheduler:
             go_on = partial(DECODERS.call, partial(worker.go_on_with_decoder, job))
             await self._decoders.run(job.client, go_on, max(0.0, job.deadline - monotonic()))
         except (ServiceError, MemoryError) as error:  # it has not begun
-            job.abort(out_of_memory() if isinstance(error, MemoryError) else error)
+            self._abort(job, out_of_memory() if isinstance(error, MemoryError) else error)
         finally:
             job.decoding = None
             self._return(job)
-        _end([job])
+        self._end_all([job])
 
     def _return(self, job: Job[Any]) -> None:
         """Have a job that has been decoded wait for a worker, unless it has ended."""
@@ -477,16 +455,6 @@ class Scheduler:
             if job.decoded is not None and not job.is_over and not self._closed:
                 queue.push(job, monotonic(), self._virtual_time)
                 self._wake_another()
-            self._forget(queue)
-
-    def _start_steps(self, job: Job[Any]) -> None:
-        """Run the steps of a pipeline, each as a job of its own; no worker waits for another.
-
-        Raises:
-            ServiceError: the queue of the first step is full, or the server shuts down.
-        """
-        is_sampled = self.trace_setting(job.model).sample()
-        PipelineRun(self, job, self._settings.limits, is_sampled).begin_step()
 
     def _replace_worker(self, work: Work) -> None:
         """Have another thread replace the one that is still at work on jobs that have all ended."""
@@ -498,17 +466,12 @@ class Scheduler:
             try:
                 thread = self._start_thread()
             except RuntimeError as error:  # the system has no room for another thread
-                _logger.warning("model %s: a worker is stuck: %s", queue.model.name, error)
+                _logger.warning("a worker is stuck: %s", error)
                 return
             queue.replace(work, monotonic())
             self._replaced += 1
             self._busy -= 1
-            self._forget(queue)
-        _logger.warning(
-            "model %s: %s replaces a worker that is still busy with cancelled requests",
-            queue.model.name,
-            thread.name,
-        )
+        _logger.warning("%s replaces a worker that is still busy with cancelled requests", thread.name)
 
     def _start_thread(self) -> threading.Thread:
         # not a daemon: a thread that is killed inside a native kernel takes the process down with it
@@ -518,37 +481,6 @@ class Scheduler:
         thread.start()
         self._threads = [*(other for other in self._threads if other.is_alive()), thread]
         return thread
-
-
-def _status_of(error: BaseException) -> CallStatus:
-    """Return how a request ended that never became a job, or a pipeline whose step ended with an error."""
-    if isinstance(error, ClientDisconnect):
-        return CallStatus.CANCELED
-    if not isinstance(error, ServiceError) or error.code in ("input_mismatch", "layer_failed"):
-        return CallStatus.BACKEND
-    if error.status == HTTPStatus.GATEWAY_TIMEOUT:
-        return CallStatus.CANCELED
-    return CallStatus.REJECTED if error.status == HTTPStatus.SERVICE_UNAVAILABLE else CallStatus.OTHER
-
-
-def _end(jobs: Iterable[Job[Any]]) -> None:
-    """End jobs by their results; on the event loop."""
-    for job in jobs:
-        if job.status is None:
-            continue
-        try:
-            job.end(job.status, job.response, job.error)
-        except Exception:  # the other jobs have to end as well
-            _logger.exception("the result of a request could not be delivered")
-
-
-def _resolve(future: asyncio.Future[Payload], response: Payload | None, error: BaseException | None) -> None:
-    if future.done():
-        return  # the task that waited was cancelled
-    if error is None:
-        future.set_result(response)  # type: ignore[arg-type]  # there is one if there is no error
-    else:
-        future.set_exception(error)
 
 
 @contextmanager

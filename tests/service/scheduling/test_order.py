@@ -50,9 +50,7 @@ class Workers:
     """One worker, or several, whose time queues share: a clock of work in place of threads."""
 
     def __init__(self, queues: int) -> None:
-        self.queues = [
-            ModelQueue(MODEL, SchedulingPolicy(), TraceSetting.of_server(0)) for _ in range(queues)
-        ]
+        self.queues = [ModelQueue(SchedulingPolicy(), TraceSetting.of_server(0)) for _ in range(queues)]
         self.virtual_time = 0.0
 
     def want(self, queue: ModelQueue) -> None:
