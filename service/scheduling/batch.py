@@ -11,7 +11,8 @@ from service.repository.rows import Signature
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 
-_order = attrgetter("priority", "number")
+in_order = attrgetter("priority", "number")
+"""Key that sorts jobs by priority and arrival."""
 
 
 class Batcher:
@@ -37,7 +38,7 @@ class Batcher:
 
     def add(self, job: Job[Any]) -> None:
         """Add a decoded job."""
-        insort(self._groups.setdefault(job.signature or job, []), job, key=_order)
+        insort(self._groups.setdefault(job.signature or job, []), job, key=in_order)
         self.length += 1
 
     def discard(self, job: Job[Any]) -> bool:
@@ -66,7 +67,7 @@ class Batcher:
         batches = [batch for due, batch in candidates if due <= now]
         if not batches:
             return []
-        batch = min(batches, key=lambda jobs: _order(jobs[0]))
+        batch = min(batches, key=lambda jobs: in_order(jobs[0]))
         for job in batch:
             self.discard(job)
         return batch

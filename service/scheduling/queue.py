@@ -5,11 +5,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from math import ceil, inf
+from operator import itemgetter
 from typing import Any
 
 from service.context import Peer
 from service.errors import ServiceError, queue_full
-from service.scheduling.batch import Batcher
+from service.scheduling.batch import Batcher, in_order
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.trace_setting import TraceSetting
@@ -84,15 +85,11 @@ class ClientQueue:
         counts = Counter(job.client for job in others)
         for clients in self._priorities.values():
             counts.update({each: len(jobs) for each, jobs in clients.items()})
-        if len(counts) == self.length + len(others):
+        largest, count = max(counts.items(), key=itemgetter(1), default=(client, 0))
+        if count <= counts[client] + 1:
             return None
-        largest, count = counts.most_common(1)[0]
-        if largest == client or count <= counts[client] + 1:
-            return None
-        priorities = [priority for priority, clients in self._priorities.items() if largest in clients]
-        if priorities:
-            return next(reversed(self._priorities[max(priorities)][largest]))
-        return max((job for job in others if job.client == largest), key=lambda job: job.number)
+        queued = [job for job in self if job.client == largest]
+        return max(queued or (job for job in others if job.client == largest), key=in_order)
 
 
 class ServiceRate:
@@ -101,24 +98,13 @@ class ServiceRate:
     def __init__(self) -> None:
         self._calls = 0.0
         self._seconds = 0.0
-        self._since: float | None = None
+        self._until = -inf
 
-    def busy(self, now: float) -> None:
-        """Note that there is something to serve."""
-        if self._since is None:
-            self._since = now
-
-    def idle(self) -> None:
-        """Note that nothing is left to serve."""
-        self._since = None
-
-    def completed(self, calls: int, now: float) -> None:
-        """Note that a worker has served some calls."""
-        if self._since is None:
-            return
+    def completed(self, calls: int, began: float, now: float) -> None:
+        """Note that some calls have been served, the first of which came at `began`."""
         self._calls = self._calls * _DECAY + calls
-        self._seconds = self._seconds * _DECAY + now - self._since
-        self._since = now
+        self._seconds = self._seconds * _DECAY + now - max(began, self._until)
+        self._until = now
 
     def retry_after(self, backlog: int) -> int:
         """Return the whole seconds until `backlog` calls are served at this rate; 1 to `LONGEST_RETRY_AFTER`."""
@@ -162,7 +148,6 @@ class ModelQueue:
         tag: start tag of its next work, in seconds of service; the model with the least tag is served next.
         mean: moving average of the duration of its work.
         work: what workers have taken.
-        replaced: work whose worker another one has replaced.
         decoding: jobs whose large bodies wait for a decoder, or are there.
     """
 
@@ -172,7 +157,6 @@ class ModelQueue:
         self.tag = 0.0
         self.mean = 0.0
         self.work: set[Work] = set()
-        self.replaced: set[Work] = set()
         self.decoding: set[Job[Any]] = set()
         self._rate = ServiceRate()
         self._undecoded = ClientQueue()
@@ -186,7 +170,7 @@ class ModelQueue:
     @property
     def running(self) -> int:
         """Number of jobs that workers have taken, including those cancelled since."""
-        return sum(len(work.jobs) for work in (*self.work, *self.replaced))
+        return sum(len(work.jobs) for work in self.work)
 
     @property
     def is_idle(self) -> bool:
@@ -222,17 +206,10 @@ class ModelQueue:
         seconds = self._rate.retry_after(self.waiting + self.running)
         return queue_full(self.waiting, self.running, seconds, is_evicted=is_evicted)
 
-    def push(self, job: Job[Any], now: float, virtual_time: float) -> None:
-        """Add a job that waits for a worker.
-
-        Args:
-            job: the job.
-            now: the time.
-            virtual_time: start tag of the latest work of all models.
-        """
+    def push(self, job: Job[Any], virtual_time: float) -> None:
+        """Add a job that waits for a worker; `virtual_time` is the start tag of the latest work of all models."""
         if self.is_idle:
             self.tag = max(self.tag, virtual_time)  # no credit for the time in which it had no jobs
-            self._rate.busy(now)
         self._undecoded.push(job)
 
     def discard(self, job: Job[Any]) -> None:
@@ -240,15 +217,13 @@ class ModelQueue:
         if not self._undecoded.discard(job):
             self._batcher.discard(job)
         self.decoding.discard(job)
-        if self.is_idle:
-            self._rate.idle()
 
     def drop_all(self) -> list[Job[Any]]:
         """Remove all jobs that wait; returns them, and those that workers have taken."""
         jobs = [*self._undecoded, *self._batcher, *self.decoding]
         for job in jobs:
             self.discard(job)
-        return [*jobs, *(job for work in (*self.work, *self.replaced) for job in work.jobs)]
+        return [*jobs, *(job for work in self.work for job in work.jobs)]
 
     def due(self) -> float:
         """Return when there is work for one more worker; inf if there is none."""
@@ -280,35 +255,16 @@ class ModelQueue:
         for job in decoded:
             if job.stop_reason() is None:
                 self._batcher.add(job)
-        work.jobs = self._batcher.take(now, self.mean) if work in self.work else []
+        work.jobs = self._batcher.take(now, self.mean)
 
-    def work_of(self, job: Job[Any]) -> Work | None:
-        """Return the work that a job is part of; None if no worker has taken it."""
-        return next((work for work in self.work if job in work.jobs), None)
-
-    def replace(self, work: Work, now: float) -> None:
-        """Stop counting work in progress, as another worker replaces its own."""
+    def finish(self, work: Work, now: float) -> None:
+        """Remove work that is done, and charge what it has cost beyond what it was charged when it began."""
         self.work.remove(work)
-        self.replaced.add(work)
-        self._charge(work, now)
-
-    def finish(self, work: Work, now: float) -> bool:
-        """Remove work that is done; returns False if its worker was replaced."""
-        if work in self.replaced:
-            self.replaced.remove(work)
-            return False
-        self.work.remove(work)
-        self._charge(work, now)
-        self._rate.completed(len(work.jobs), now)
-        if self.is_idle:
-            self._rate.idle()
-        return True
-
-    def _charge(self, work: Work, now: float) -> None:
-        """Charge what work has cost beyond what it was charged when it began."""
         seconds = now - work.started
         self.tag += seconds - work.charged
         self.mean = self.mean + _WEIGHT * (seconds - self.mean) if self.mean else seconds
+        began = min((job.queued for job in work.jobs), default=work.started)
+        self._rate.completed(len(work.jobs), began, now)
 
     def _count_to_decode(self, now: float) -> int:
         """Return how many jobs to decode: what a batch still has room for, at least one if no batch is due."""

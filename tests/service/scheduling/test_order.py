@@ -55,7 +55,7 @@ class Workers:
 
     def want(self, queue: ModelQueue) -> None:
         (job,) = schedule([1])
-        queue.push(job, 0.0, self.virtual_time)
+        queue.push(job, self.virtual_time)
 
     def begin(self, queue: ModelQueue) -> Work:
         self.virtual_time = max(self.virtual_time, queue.tag)
@@ -121,38 +121,33 @@ def test_retry_after_is_the_backlog_at_the_recent_rate(
     calls: int, seconds: float, backlog: int, expected: int
 ) -> None:
     rate = ServiceRate()
-    rate.busy(0.0)
     for turn in range(1, 100):
-        rate.completed(calls, turn * seconds)
+        rate.completed(calls, 0.0, turn * seconds)
     assert rate.retry_after(backlog) == expected
 
 
 def test_rate_of_workers_side_by_side_is_their_sum() -> None:
     """Two workers of a second each complete two calls a second."""
     rate = ServiceRate()
-    rate.busy(0.0)
     for turn in range(1, 100):
-        rate.completed(1, float(turn))
-        rate.completed(1, float(turn))
+        rate.completed(1, 0.0, float(turn))
+        rate.completed(1, 0.0, float(turn))
     assert rate.retry_after(20) == 10
 
 
 def test_idle_time_is_no_service_time() -> None:
     rate = ServiceRate()
     for start in range(0, 100_000, 1000):
-        rate.busy(float(start))
-        rate.completed(1, start + 0.5)
-        rate.idle()
+        rate.completed(1, float(start), start + 0.5)
     assert rate.retry_after(10) == 5
 
 
 def test_rate_follows_a_change() -> None:
     rate = ServiceRate()
-    rate.busy(0.0)
     now = 0.0
     for seconds in [0.01] * 1000 + [2.0] * 50:
         now += seconds
-        rate.completed(1, now)
+        rate.completed(1, 0.0, now)
     assert rate.retry_after(10) in (19, 20)
 
 
