@@ -117,9 +117,9 @@ def run(jobs: Sequence[Job[Any]], sample: Callable[[], bool]) -> None:
         jobs: jobs of equal signature, or a single one.
         sample: returns whether the next run is traced although no client requests it.
     """
-    if len(jobs) == 1 or not _run_together(jobs, sample()):
+    if not _run(jobs, is_sampled=sample()):
         for job in jobs:
-            _run_alone(job, sample())
+            _run([job], is_sampled=sample())
 
 
 def encode(job: Job[Any], outcome: RunOutcome) -> None:
@@ -170,72 +170,47 @@ def stop_signal(jobs: Sequence[Job[Any]]) -> Iterator[StopSignal]:
             job.on_cancel = None
 
 
-def _run_alone(job: Job[Any], is_sampled: bool) -> None:
-    _begin_run(job, job.rows)
-    try:
-        with stop_signal([job]) as stop:
-            result: RunResult = job.context.run(
-                run_rows,
-                job.model,
-                job.inputs,
-                job.rows,
-                trace=max(job.trace_level, TraceLevel.ON) if is_sampled else job.trace_level,
-                capture=(job.decoded.options.capture if job.decoded else None) or (),
-                stop=stop,
-            )
-    except RunStoppedError as error:
-        _fail(job, CallStatus.CANCELED, error)
-    except BaseException as error:
-        _fail(job, CallStatus.BACKEND, error)
-    else:
-        job.timestamps.forward_end = perf_counter_ns()
-        _encode_result(job, result)
-    job.leads_run = True
-
-
-def _run_together(jobs: Sequence[Job[Any]], is_sampled: bool) -> bool:
-    """Run the model once for several jobs; returns False if it failed, so that each is to run on its own."""
-    counts = [job.rows for job in jobs]
+def _run(jobs: Sequence[Job[Any]], *, is_sampled: bool) -> bool:
+    """Run the model once; returns False if that failed for several jobs, each of which is to run on its own."""
+    first, counts, is_alone = jobs[0], [job.rows for job in jobs], len(jobs) == 1
     level = max(job.trace_level for job in jobs)
     for job in jobs:
-        _begin_run(job, sum(counts))
+        job.worker, job.batch_size = current_thread().name, sum(counts)
+        job.timestamps.forward_start = perf_counter_ns()
     try:
         with stop_signal(jobs) as stop:
-            result = run_rows(
-                jobs[0].model,
-                join([job.inputs for job in jobs]),
+            result: RunResult = first.context.run(
+                run_rows,
+                first.model,
+                first.inputs if is_alone else join([job.inputs for job in jobs]),
                 sum(counts),
                 trace=max(level, TraceLevel.ON) if is_sampled else level,
+                capture=(first.decoded.options.capture if first.decoded else None) or (),
                 stop=stop,
             )
-        parts = split(result.outputs, counts)
-    except RunStoppedError as error:
-        for job in jobs:
-            _fail(job, CallStatus.CANCELED, error)
+        parts = [result.outputs] if is_alone else split(result.outputs, counts)
+    except BaseException as error:
+        is_stopped = isinstance(error, RunStoppedError)
+        if not is_alone and not is_stopped:
+            return False  # the runs one by one find the job that caused it
         _leader(jobs).leads_run = True
+        for job in jobs:
+            _fail(job, CallStatus.CANCELED if is_stopped else CallStatus.BACKEND, error)
         return True
-    except BaseException:  # the runs one by one find the job that caused it
-        return False
     if parts is None:
         return False
-    for job in jobs:
-        job.timestamps.forward_end = perf_counter_ns()
-    leader = _leader(jobs)
+    leader, ended = _leader(jobs), perf_counter_ns()
     leader.leads_run = True
     for job, part in zip(jobs, parts, strict=True):
-        _encode_result(job, RunResult(part, result.trace if job is leader or job.trace_level else None))
+        job.timestamps.forward_end = ended
+        trace = result.trace if job is leader or job.trace_level else None
+        _encode_result(job, replace(result, outputs=part, trace=trace))
     return True
 
 
 def _leader(jobs: Sequence[Job[Any]]) -> Job[Any]:
     """Return the job that counts a run, and records its trace if it is sampled: one that is still wanted."""
     return next((job for job in jobs if job.stop_reason() is None), jobs[0])
-
-
-def _begin_run(job: Job[Any], batch_size: int) -> None:
-    job.worker = current_thread().name
-    job.batch_size = batch_size
-    job.timestamps.forward_start = perf_counter_ns()
 
 
 def _encode_result(job: Job[Any], result: RunResult) -> None:
