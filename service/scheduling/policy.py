@@ -13,7 +13,6 @@ class SchedulingPolicy:
 
     Attributes:
         workers: maximum concurrent runs.
-        threads: maximum threads of a run.
         queue_size: maximum queued requests.
         timeout: seconds; a request may ask for less.
         priority: of requests without a priority; 1 is served first.
@@ -23,7 +22,6 @@ class SchedulingPolicy:
     """
 
     workers: int = 1
-    threads: int = 1
     queue_size: int = 64
     timeout: float = 30.0
     priority: int = 1
@@ -50,7 +48,6 @@ def scheduling_policy(
     own = config.scheduling
     return SchedulingPolicy(
         workers=min(own.workers or settings.worker_count, settings.worker_count),
-        threads=own.threads or settings.thread_count,
         queue_size=settings.queue_size if own.queue_size is None else own.queue_size,
         timeout=own.timeout or settings.timeout,
         priority=own.default_priority,

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from http import HTTPStatus
@@ -85,10 +84,8 @@ class Scheduler:
 
         Jobs end on the running event loop.
         """
-        # threadpoolctl obeys the first thread that sets a limit, and ignores all others while that lives
-        self._blas_thread = ThreadPoolExecutor(1, "blas-threads")
-        limit = partial(threadpool_limits, self._settings.thread_count, user_api="blas")
-        self._blas = self._blas_thread.submit(limit).result()
+        # OpenBLAS obeys the first thread that sets a limit, and ignores all others while that lives
+        self._blas = threadpool_limits(self._settings.thread_count, user_api="blas")
         self._loop = asyncio.get_running_loop()
         self._is_waking = False
         for number in range(self._worker_count):
@@ -105,9 +102,7 @@ class Scheduler:
         for thread in self._threads:
             thread.join()
         if self._blas is not None:
-            self._blas_thread.submit(self._blas.restore_original_limits)
-            self._blas_thread.shutdown()
-            self._blas = None
+            self._blas.restore_original_limits()
 
     def check_room(self, model: LoadedModel, client: Peer = "") -> None:
         """Check that a model's queue, and those of its steps, have room for one more job of a client.

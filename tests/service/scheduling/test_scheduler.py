@@ -362,5 +362,5 @@ async def test_blas_uses_the_threads_of_the_server(start: Start) -> None:
     before = blas_threads()
     scheduler = start(threads=2)
     assert blas_threads() <= {2}
-    await asyncio.to_thread(scheduler.close)
+    scheduler.close()
     assert blas_threads() == before
