@@ -41,17 +41,15 @@ class Batcher:
         insort(self._groups.setdefault(job.signature or job, []), job, key=in_order)
         self.length += 1
 
-    def discard(self, job: Job[Any]) -> bool:
-        """Remove a job; returns whether it was present."""
+    def discard(self, job: Job[Any]) -> None:
+        """Remove a job, if it is here."""
         key = job.signature or job
-        group = self._groups.get(key)
-        if group is None or job not in group:
-            return False
-        group.remove(job)
-        self.length -= 1
-        if not group:
-            del self._groups[key]
-        return True
+        group = self._groups.get(key, [])
+        if job in group:
+            group.remove(job)
+            self.length -= 1
+            if not group:
+                del self._groups[key]
 
     def due(self, run_seconds: float) -> float:
         """Return when the first batch is due, on the clock of `time.monotonic`; inf if no job waits.
@@ -90,7 +88,7 @@ class Batcher:
         if preferred and not is_full:
             return -inf, batch[:preferred]
         # jobs beyond a compiled size wait for the next run, which follows at once
-        chosen = batch[:compiled] if compiled and batch[0].signature is not None else batch
+        chosen = batch[: compiled or None]
         return -inf if is_full else min(self._latest(job, run_seconds) for job in group), chosen
 
     def _latest(self, job: Job[Any], run_seconds: float) -> float:

@@ -177,13 +177,6 @@ class ModelQueue:
         """Whether no job waits and no worker works for the model."""
         return not self.work and not self.waiting
 
-    def is_full(self, idle_workers: int) -> bool:
-        """Return whether one more job has no room. May be called while other threads change the queue."""
-        waiting = self.waiting
-        if waiting < self.policy.queue_size:
-            return False
-        return waiting - min(idle_workers, self.policy.workers - len(self.work)) >= self.policy.queue_size
-
     def room(self, idle_workers: int, client: Peer = "") -> Job[Any] | None:
         """Return the job to evict for one more of a client; None if there is room without.
 
@@ -194,7 +187,8 @@ class ModelQueue:
         Raises:
             ServiceError: 503 `queue_full`, as no client has more jobs than this one.
         """
-        if not self.is_full(idle_workers):
+        free = min(idle_workers, self.policy.workers - len(self.work))
+        if self.waiting < self.policy.queue_size + free:
             return None
         evictable = self._undecoded.evictable(client, [*self._batcher, *self.decoding])
         if evictable is None:

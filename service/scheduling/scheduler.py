@@ -71,12 +71,11 @@ class Scheduler:
         """Start tag of the latest work, see `ModelQueue.tag`."""
         self._busy = 0
         self._idle = 0
-        self._is_waking = False
         self._lock = threading.RLock()  # entered without a Python call, unlike the condition itself
         self._changed = threading.Condition(self._lock)
         self._closed = False
         self._threads: list[threading.Thread] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._blas: threadpool_limits | None = None
 
     def start(self) -> None:
@@ -87,7 +86,6 @@ class Scheduler:
         # OpenBLAS obeys the first thread that sets a limit, and ignores all others while that lives
         self._blas = threadpool_limits(self._settings.thread_count, user_api="blas")
         self._loop = asyncio.get_running_loop()
-        self._is_waking = False
         for number in range(self._worker_count):
             # not a daemon: a thread that is killed inside a native kernel takes the process down with it
             self._threads.append(threading.Thread(target=worker.serve, args=(self,), name=f"worker-{number}"))
@@ -110,13 +108,10 @@ class Scheduler:
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
-        queue = self._queues.get(model)
-        # without the lock, which workers may hold: `_enqueue` checks again
-        if queue is None or self._closed or queue.is_full(self._worker_count - self._busy):
-            with self._lock:
-                if self._closed:
-                    raise shutting_down()
-                self._queue(model).room(self._worker_count - self._busy, client)
+        with self._lock:
+            if self._closed:
+                raise shutting_down()
+            self._queue(model).room(self._worker_count - self._busy, client)
         for step in model.steps:
             try:
                 self.check_room(step.model, client)
@@ -248,12 +243,12 @@ class Scheduler:
     def waiting(self, model: LoadedModel | None = None) -> int:
         """Return how many jobs wait, for one model or for all."""
         with self._lock:
-            return sum(queue.waiting for queue in self._queues_of(model))
+            return sum(queue.waiting for of, queue in self._queues.items() if model in (None, of))
 
     def running(self, model: LoadedModel | None = None) -> int:
         """Return how many jobs workers have taken, cancelled or not, for one model or for all."""
         with self._lock:
-            return sum(queue.running for queue in self._queues_of(model))
+            return sum(queue.running for of, queue in self._queues.items() if model in (None, of))
 
     def busy_workers(self) -> int:
         """Return how many workers have work, without waiting for a lock that workers may hold."""
@@ -308,17 +303,10 @@ class Scheduler:
             self._call_loop(self._end_all, jobs)
 
     def _call_loop(self, function: Callable[..., None], argument: object) -> None:
-        if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(function, argument)
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(function, argument)
 
     # with the lock
-
-    def _queues_of(self, model: LoadedModel | None) -> Sequence[ModelQueue]:
-        if model is None:
-            return list(self._queues.values())
-        queue = self._queues.get(model)
-        return [] if queue is None else [queue]
 
     def _queue(self, model: LoadedModel) -> ModelQueue:
         queue = self._queues.get(model)
@@ -355,8 +343,7 @@ class Scheduler:
                 evicted = queue.room(self._worker_count - self._busy, job.client)
                 refusal = queue.refusal(is_evicted=True) if evicted is not None else None
                 queue.push(job, self._virtual_time)
-                wakes = self._idle and not self._is_waking and queue.due() < inf
-                self._is_waking = self._is_waking or bool(wakes)
+                wakes = self._idle and queue.due() < inf
         except ServiceError as error:
             self.end(job, CallStatus.REJECTED, error=error)
             return
@@ -369,7 +356,6 @@ class Scheduler:
 
     def _wake(self) -> None:
         with self._lock:
-            self._is_waking = False
             self._changed.notify()
 
     def _drop(self, job: Job[Any], reason: str) -> None:
@@ -447,18 +433,16 @@ def watch_client(receive: Receive, on_disconnect: Callable[[], None]) -> Iterato
     """
     loop = asyncio.get_running_loop()
     tasks: list[asyncio.Task[None]] = []
-    timer = loop.call_later(
-        WATCH_DELAY_SECONDS, lambda: tasks.append(loop.create_task(_watch(receive, on_disconnect)))
-    )
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        on_disconnect()
+
+    timer = loop.call_later(WATCH_DELAY_SECONDS, lambda: tasks.append(loop.create_task(watch())))
     try:
         yield
     finally:
         timer.cancel()
         for task in tasks:
             task.cancel()
-
-
-async def _watch(receive: Receive, on_disconnect: Callable[[], None]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    on_disconnect()

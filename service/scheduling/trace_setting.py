@@ -2,16 +2,7 @@
 
 import threading
 from collections import ChainMap
-from enum import Enum
 from typing import Any
-
-
-class TraceMode(Enum):
-    """Whether runs are sampled; the values are Triton's trace levels."""
-
-    OFF = "OFF"
-    TIMESTAMPS = "TIMESTAMPS"
-
 
 _lock = threading.Lock()
 
@@ -25,9 +16,9 @@ class TraceSetting:
         values: the values in force, by Triton's names; changes go into the first of its maps.
 
     Attributes:
-        values: `trace_level`: `OFF` samples no run; `trace_rate`: N, where every N-th run is sampled, 0 for none;
-            `trace_count`: how many runs are still to be sampled, -1 for no end. Models without a count of their own
-            share the server's.
+        values: `trace_level`: `TIMESTAMPS`, or `OFF` for no samples; `trace_rate`: N, where every N-th run is sampled,
+            0 for none; `trace_count`: how many runs are still to be sampled, -1 for no end. Models without a count of
+            their own share the server's.
     """
 
     def __init__(self, values: ChainMap[str, Any]) -> None:
@@ -37,7 +28,7 @@ class TraceSetting:
     @classmethod
     def of_server(cls, rate: int) -> "TraceSetting":
         """Return the setting of a server at its start."""
-        start = {"trace_level": TraceMode.TIMESTAMPS, "trace_rate": rate, "trace_count": -1}
+        start = {"trace_level": "TIMESTAMPS", "trace_rate": rate, "trace_count": -1}
         return cls(ChainMap({}, start))
 
     def for_model(self) -> "TraceSetting":
@@ -47,7 +38,7 @@ class TraceSetting:
     def sample(self) -> bool:
         """Count a run; returns whether it is to be traced."""
         values, rate = self.values, self.values["trace_rate"]
-        if not rate or values["trace_level"] is TraceMode.OFF:
+        if not rate or values["trace_level"] == "OFF":
             return False
         with _lock:
             self._runs += 1

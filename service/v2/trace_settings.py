@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
 
 from service.config.validation import expected, number_from_text
-from service.scheduling.trace_setting import TraceMode, TraceSetting
+from service.scheduling.trace_setting import TraceSetting
 from service.v2.document import Document
 from service.v2.schemas import TraceSettingView
 from service.v2.settings_document import parse_settings
@@ -34,7 +34,9 @@ class TraceSettingChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    trace_level: Annotated[TraceMode | None, BeforeValidator(_only), expected("OFF or TIMESTAMPS")] = None
+    trace_level: Annotated[
+        Literal["OFF", "TIMESTAMPS"] | None, BeforeValidator(_only), expected("OFF or TIMESTAMPS")
+    ] = None
     trace_rate: Annotated[
         StrictInt | None, Field(ge=0, lt=_MAX), _from_text, expected("a whole number from 0")
     ] = None
@@ -51,7 +53,7 @@ class TraceSettingChange(BaseModel):
 def show_trace_setting(setting: TraceSetting) -> TraceSettingView:
     """Return the setting in force."""
     return TraceSettingView(
-        trace_level=[setting.values["trace_level"].value],
+        trace_level=[setting.values["trace_level"]],
         trace_rate=str(setting.values["trace_rate"]),
         trace_count=str(setting.values["trace_count"]),
         trace_file="",
