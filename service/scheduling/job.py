@@ -7,7 +7,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from time import monotonic, perf_counter_ns
-from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from engine import OVERDUE, Array, RunResult, RunTrace, TraceLevel
 from service.codec import Decoded
@@ -220,14 +220,8 @@ class Job(Generic[Payload]):
 
     @property
     def inputs(self) -> dict[str, Array]:
-        """The arrays to run the model on.
-
-        Raises:
-            RuntimeError: it is not decoded yet, or its response is encoded already.
-        """
-        if self.decoded is None:
-            raise RuntimeError("the job is not decoded, or its response is encoded already")
-        return self.decoded.inputs
+        """The arrays to run the model on, while it is decoded."""
+        return cast(Decoded, self.decoded).inputs
 
     def admit(self, timeout: float, priority: int) -> None:
         """Start its time; on the event loop, in the context of the request.

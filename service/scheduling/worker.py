@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 LARGE_ROWS = 16
 """Maximum rows of a run with captures or statistics on a worker: observation multiplies the time of a run."""
-_EXPLAINED = (ServiceError, RunStoppedError)
-"""Errors whose message says everything; the log needs the tracebacks of all others."""
 
 
 def serve(scheduler: "Scheduler") -> None:
@@ -203,22 +201,17 @@ def _run(jobs: Sequence[Job[Any]], *, is_sampled: bool) -> bool:
     leader.leads_run = True
     for job, part in zip(jobs, parts, strict=True):
         job.timestamps.forward_end = ended
-        trace = result.trace if job is leader or job.trace_level else None
-        _encode_result(job, replace(result, outputs=part, trace=trace))
+        job.trace = result.trace if job is leader or job.trace_level else None
+        job.decoded = None
+        # a trace that is only sampled is not for the client
+        own = replace(result, outputs=part, trace=job.trace if job.trace_level else None)
+        encode(job, RunOutcome(own, job.timestamps, job.batch_size, job.is_observed))
     return True
 
 
 def _leader(jobs: Sequence[Job[Any]]) -> Job[Any]:
     """Return the job that counts a run, and records its trace if it is sampled: one that is still wanted."""
     return next((job for job in jobs if job.stop_reason() is None), jobs[0])
-
-
-def _encode_result(job: Job[Any], result: RunResult) -> None:
-    job.trace = result.trace
-    if job.trace_level is TraceLevel.OFF and result.trace is not None:
-        result = replace(result, trace=None)  # sampled: the client did not request it
-    job.decoded = None
-    encode(job, RunOutcome(result, job.timestamps, job.batch_size, job.is_observed))
 
 
 def _fail(job: Job[Any], status: CallStatus, error: BaseException) -> None:
@@ -232,7 +225,7 @@ def _fail(job: Job[Any], status: CallStatus, error: BaseException) -> None:
     elif not isinstance(error, Exception) or isinstance(error, StopIteration):
         # a future holds no StopIteration, and one that holds CancelledError looks cancelled
         error = RuntimeError(repr(error))
-    if isinstance(error, _EXPLAINED):
+    if isinstance(error, ServiceError | RunStoppedError):  # their messages say everything
         without_frames(error)
     job.decoded = None
     job.status, job.error = status, error
