@@ -8,6 +8,7 @@ from functools import partial
 from http import HTTPStatus
 from logging import getLogger
 from math import inf
+from operator import attrgetter
 from time import monotonic
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -261,14 +262,16 @@ class Scheduler:
         with self._lock:
             while True:
                 now = monotonic()
-                queue, due = self._next(now)
-                if queue is not None:
+                dues = {queue: queue.due() for queue in self._queues.values()}
+                if ready := [queue for queue, due in dues.items() if due <= now]:
                     break
                 if self._closed:
                     return None
+                earliest = min(dues.values(), default=inf)
                 self._idle += 1
-                self._changed.wait(None if due == inf else due - now)
+                self._changed.wait(None if earliest == inf else earliest - now)
                 self._idle -= 1
+            queue = min(ready, key=attrgetter("tag"))
             self._virtual_time = max(self._virtual_time, queue.tag)
             work = queue.take(now)
             self._busy += 1
@@ -314,16 +317,6 @@ class Scheduler:
             policy = scheduling_policy(model.config, self._settings, model.batching)
             queue = self._queues[model] = ModelQueue(policy, self.trace_setting(model))
         return queue
-
-    def _next(self, now: float) -> tuple[ModelQueue | None, float]:
-        """Return the queue to serve next, None if none has work yet; and when the first has work."""
-        first, earliest = None, inf
-        for queue in self._queues.values():
-            due = queue.due()
-            earliest = min(earliest, due)
-            if due <= now and (first is None or queue.tag < first.tag):
-                first = queue
-        return first, earliest
 
     def _wake_another(self) -> None:
         """Wake an idle worker if there is more work, so that it does the work or waits until it is due."""
