@@ -11,7 +11,7 @@ from service.repository.rows import Signature
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 
-in_order = attrgetter("priority", "number")
+in_order = attrgetter("priority", "queued")
 """Key that sorts jobs by priority and arrival."""
 
 

@@ -1,7 +1,6 @@
 """A job: one request to run a model, from admission to response; and the record of it, when it has ended."""
 
 import asyncio
-import itertools
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,6 @@ from service.repository.loaded_model import LoadedModel
 from service.repository.rows import Signature, count_rows
 
 Payload = TypeVar("Payload")
-_sequence = itertools.count()
 
 
 class ProtocolName(Enum):
@@ -153,7 +151,6 @@ class Job(Generic[Payload]):
         is_step: whether it is a step of a pipeline, whose record has the trace.
 
         is_over: whether it has ended.
-        number: place in the order of arrival.
         queued: when it was queued.
         deadline: when it times out.
         timer: cancels it at its deadline.
@@ -192,7 +189,6 @@ class Job(Generic[Payload]):
     is_step: bool = False
 
     is_over: bool = field(init=False, default=False)
-    number: int = field(init=False, default=0)
     queued: float = field(init=False, default=0.0)
     deadline: float = field(init=False, default=0.0)
     timer: asyncio.TimerHandle | None = field(init=False, default=None)
@@ -235,7 +231,6 @@ class Job(Generic[Payload]):
         elif not self.is_step:
             self.timeout = min(self.timeout, timeout)
         self.priority = self.priority or priority
-        self.number = next(_sequence)
         self.context = copy_context()
         self.queued = monotonic()
         self.deadline = self.queued + self.timeout

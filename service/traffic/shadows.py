@@ -81,7 +81,8 @@ class _ShadowJob(Generic[Payload]):
     """
 
     def __init__(self, call: Job[Payload], tolerance: float) -> None:
-        self._call = call
+        # not the call itself, which refers to this from now on
+        self._model, self._request_id = call.model, call.request_id
         self._decode_call, self._encode_call = call.decode, call.encode
         call.decode, call.encode = self._decode, self._encode
         self._tolerance = tolerance
@@ -104,7 +105,7 @@ class _ShadowJob(Generic[Payload]):
             find: finds the operator that diverges first; None: it is not searched for.
         """
         given = self.inputs or {}
-        ports = zip(self._call.model.graph.inputs, shadow.graph.inputs, strict=True)
+        ports = zip(self._model.graph.inputs, shadow.graph.inputs, strict=True)
         inputs = {other.operand: given[port.operand] for port, other in ports}
         found: dict[str, Any] = dict.fromkeys(("max_abs", "max_rel", "divergence", "error")) | {"labels": 0}
         began = perf_counter()
@@ -122,8 +123,8 @@ class _ShadowJob(Generic[Payload]):
             found |= self._compare(shadow, result.outputs, stop, search)
         return ShadowRunView.model_validate(
             {
-                "request_id": self._call.request_id,
-                "version": self._call.model.version,
+                "request_id": self._request_id,
+                "version": self._model.version,
                 "shadow": shadow.version,
                 "run_ms": round(self._seconds * 1e3, 4),
                 "shadow_ms": round(seconds * 1e3, 4),
@@ -136,7 +137,7 @@ class _ShadowJob(Generic[Payload]):
         self, shadow: LoadedModel, outputs: Sequence[Array], stop: StopSignal, find: FindDivergence | None
     ) -> dict[str, Any]:
         """Return the fields of a `ShadowRunView` that say how the outputs differ."""
-        model, divergence, labels = self._call.model, None, 0
+        model, divergence, labels = self._model, None, 0
         absolute, relative = compare_outputs(self._outputs, outputs)
         if absolute:
             with suppress(ServiceError):

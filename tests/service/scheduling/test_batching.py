@@ -142,11 +142,11 @@ async def test_priority_is_kept_in_batches(start: Start, graph: StubGraph) -> No
 async def test_only_calls_that_may_meet_others_are_matched_with_them(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, delay: int
 ) -> None:
-    matched: list[int] = []
+    matched: list[float] = []
     add = Batcher.add
 
     def match(self: Batcher, call: Job[Any]) -> None:
-        matched.append(call.number)
+        matched.append(call.queued)
         add(self, call)
 
     monkeypatch.setattr(Batcher, "add", match)

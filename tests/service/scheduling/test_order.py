@@ -38,7 +38,7 @@ def test_batches_are_ordered_by_priority_and_arrival(priorities: list[int], orde
     for call in (*gone, *gone):
         queue.discard(call)
     expected = sorted(
-        (call for call in calls if call not in gone), key=lambda call: (call.priority, call.number)
+        (call for call in calls if call not in gone), key=lambda call: (call.priority, call.queued)
     )
     assert list(queue) == expected
     assert queue.length == len(expected)
