@@ -16,11 +16,9 @@ from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.trace_setting import TraceSetting
 
 _WEIGHT = 0.1
-"""Weight of the latest work in the moving average."""
+"""Weight of the latest work in moving averages."""
 LONGEST_RETRY_AFTER = 60
 """Seconds; the longest time that a client is asked to wait."""
-_DECAY = 0.9
-"""Factor by which earlier measurements count less with each new one."""
 
 
 class ClientQueue:
@@ -102,16 +100,15 @@ class ServiceRate:
 
     def completed(self, calls: int, began: float, now: float) -> None:
         """Note that some calls have been served, the first of which came at `began`."""
-        self._calls = self._calls * _DECAY + calls
-        self._seconds = self._seconds * _DECAY + now - max(began, self._until)
+        self._calls = self._calls * (1 - _WEIGHT) + calls
+        self._seconds = self._seconds * (1 - _WEIGHT) + now - max(began, self._until)
         self._until = now
 
     def retry_after(self, backlog: int) -> int:
         """Return the whole seconds until `backlog` calls are served at this rate; 1 to `LONGEST_RETRY_AFTER`."""
         if not self._calls:
             return 1
-        seconds = backlog * self._seconds / self._calls
-        return min(max(1, ceil(seconds)), LONGEST_RETRY_AFTER)
+        return min(max(1, ceil(backlog * self._seconds / self._calls)), LONGEST_RETRY_AFTER)
 
 
 @dataclass(slots=True, eq=False)
@@ -172,11 +169,6 @@ class ModelQueue:
         """Number of jobs that workers have taken, including those cancelled since."""
         return sum(len(work.jobs) for work in self.work)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no job waits and no worker works for the model."""
-        return not self.work and not self.waiting
-
     def room(self, idle_workers: int, client: Peer = "") -> Job[Any] | None:
         """Return the job to evict for one more of a client; None if there is room without.
 
@@ -202,7 +194,7 @@ class ModelQueue:
 
     def push(self, job: Job[Any], virtual_time: float) -> None:
         """Add a job that waits for a worker; `virtual_time` is the start tag of the latest work of all models."""
-        if self.is_idle:
+        if not self.work and not self.waiting:
             self.tag = max(self.tag, virtual_time)  # no credit for the time in which it had no jobs
         self._undecoded.push(job)
 

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from http import HTTPStatus
 from logging import getLogger
 from math import inf
 from operator import attrgetter
@@ -36,6 +35,7 @@ WATCH_DELAY_SECONDS = 0.02
 """Seconds before a client is watched: most responses come sooner, and a task for each would cost more."""
 DECODERS_AT_ONCE = 2
 """Large bodies that are decoded at the same time: each may take some hundred megabytes."""
+_STATUSES = {503: CallStatus.REJECTED, 504: CallStatus.CANCELED}
 _logger = getLogger(__name__)
 
 
@@ -136,11 +136,9 @@ class Scheduler:
             received_ns: `perf_counter_ns` of the moment when its head had arrived.
             error: why it does not become one.
         """
-        status = CallStatus.OTHER
-        if isinstance(error, ClientDisconnect) or error.status == HTTPStatus.GATEWAY_TIMEOUT:
-            status = CallStatus.CANCELED
-        elif error.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            status = CallStatus.REJECTED
+        status = CallStatus.CANCELED
+        if isinstance(error, ServiceError):
+            status = _STATUSES.get(error.status, CallStatus.OTHER)
         self._observe(
             CallRecord(
                 model=model.name,
@@ -320,8 +318,9 @@ class Scheduler:
 
     def _wake_another(self) -> None:
         """Wake an idle worker if there is more work, so that it does the work or waits until it is due."""
-        if self._idle and any(queue.due() < inf for queue in self._queues.values()):
-            self._changed.notify()
+        with self._lock:
+            if self._idle and any(queue.due() < inf for queue in self._queues.values()):
+                self._changed.notify()
 
     # on the event loop
 
@@ -336,20 +335,15 @@ class Scheduler:
                 evicted = queue.room(self._worker_count - self._busy, job.client)
                 refusal = queue.refusal(is_evicted=True) if evicted is not None else None
                 queue.push(job, self._virtual_time)
-                wakes = self._idle and queue.due() < inf
         except ServiceError as error:
             self.end(job, CallStatus.REJECTED, error=error)
             return
         job.timer = loop.call_later(max(0.0, job.deadline - monotonic()), self._expire, job)
-        if wakes:
+        if self._idle:
             # once all that has arrived by now is queued: one worker runs it together
-            loop.call_soon(self._wake)
+            loop.call_soon(self._wake_another)
         if evicted is not None and refusal is not None:
             self.cancel(evicted, refusal.message, refusal)
-
-    def _wake(self) -> None:
-        with self._lock:
-            self._changed.notify()
 
     def _drop(self, job: Job[Any], reason: str) -> None:
         """Drop a job that waits, or have its run stop before the next layer."""
