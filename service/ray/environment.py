@@ -1,10 +1,8 @@
 """The variables that Ray's processes need to run HAProxy before the replicas, and to replay requests in flight."""
 
-_REPLAYED_BYTES = 1 << 20
-"""Largest body that is sent to another replica where one ends before it responds; each connection in use may take three
-times as much memory of the proxy."""
-_BUFFER_BYTES = _REPLAYED_BYTES + (64 << 10)
-"""With the head of a request, and what HAProxy notes and keeps free in its buffers."""
+_BUFFER_BYTES = (1 << 20) + (64 << 10)
+"""The largest body that is sent to another replica where one ends before it responds; and its head, and what HAProxy
+notes and keeps free in its buffers. Each connection in use may take three times as much memory of the proxy."""
 _KEPT_BYTES = 32 << 20
 """Memory that HAProxy has given back and that the C library keeps for its next buffers."""
 

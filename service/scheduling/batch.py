@@ -7,6 +7,7 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
+from service.repository.batching import run_sizes
 from service.repository.rows import Signature
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
@@ -29,7 +30,7 @@ class Batcher:
 
     def __init__(self, policy: SchedulingPolicy) -> None:
         self.policy = policy
-        self._sizes = policy.batch_sizes
+        self._sizes = {*run_sizes(policy.max_batch_size), *policy.preferred_batch_sizes}
         self._groups: dict[Signature | Job[Any], list[Job[Any]]] = {}
         self.length = 0
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from service.config.model_config import ModelConfig
 from service.config.settings import Settings
-from service.repository.batching import UNBATCHED, Batching, run_sizes
+from service.repository.batching import UNBATCHED, Batching
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,6 @@ class SchedulingPolicy:
     max_batch_size: int = 1
     max_queue_delay: float = 0.0
     preferred_batch_sizes: tuple[int, ...] = ()
-
-    @property
-    def batch_sizes(self) -> frozenset[int]:
-        """Sizes of batches where possible: few, as programs are compiled for each of them."""
-        return frozenset((*run_sizes(self.max_batch_size), *self.preferred_batch_sizes))
 
 
 def scheduling_policy(

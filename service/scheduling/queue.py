@@ -169,8 +169,8 @@ class ModelQueue:
         """Number of jobs that workers have taken, including those cancelled since."""
         return sum(len(work.jobs) for work in self.work)
 
-    def room(self, idle_workers: int, client: Peer = "") -> Job[Any] | None:
-        """Return the job to evict for one more of a client; None if there is room without.
+    def room(self, idle_workers: int, client: Peer = "") -> tuple[Job[Any], ServiceError] | None:
+        """Return the job to evict for one more of a client, and its error; None if there is room without.
 
         Args:
             idle_workers: number of workers without work.
@@ -184,10 +184,10 @@ class ModelQueue:
             return None
         evictable = self._undecoded.evictable(client, [*self._batcher, *self.decoding])
         if evictable is None:
-            raise self.refusal()
-        return evictable
+            raise self._refusal()
+        return evictable, self._refusal(is_evicted=True)
 
-    def refusal(self, *, is_evicted: bool = False) -> ServiceError:
+    def _refusal(self, *, is_evicted: bool = False) -> ServiceError:
         """Return the error of a job without room, to be retried once the queue is done at its recent rate."""
         seconds = self._rate.retry_after(self.waiting + self.running)
         return queue_full(self.waiting, self.running, seconds, is_evicted=is_evicted)

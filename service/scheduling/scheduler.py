@@ -326,24 +326,23 @@ class Scheduler:
 
     def _enqueue(self, job: Job[Any]) -> None:
         """Queue a job, or end it if it has no room; one of a client that has more may be evicted, and ends."""
-        loop = asyncio.get_running_loop()
         try:
             with self._lock:
                 if self._closed:
                     raise shutting_down()
                 queue = self._queue(job.model)
                 evicted = queue.room(self._worker_count - self._busy, job.client)
-                refusal = queue.refusal(is_evicted=True) if evicted is not None else None
                 queue.push(job, self._virtual_time)
         except ServiceError as error:
             self.end(job, CallStatus.REJECTED, error=error)
             return
-        job.timer = loop.call_later(max(0.0, job.deadline - monotonic()), self._expire, job)
+        job.timer = self._loop.call_later(max(0.0, job.deadline - monotonic()), self._expire, job)
         if self._idle:
             # once all that has arrived by now is queued: one worker runs it together
-            loop.call_soon(self._wake_another)
-        if evicted is not None and refusal is not None:
-            self.cancel(evicted, refusal.message, refusal)
+            self._loop.call_soon(self._wake_another)
+        if evicted is not None:
+            other, refusal = evicted
+            self.cancel(other, refusal.message, refusal)
 
     def _drop(self, job: Job[Any], reason: str) -> None:
         """Drop a job that waits, or have its run stop before the next layer."""

@@ -141,11 +141,8 @@ def go_on_with_decoder(job: Job[Any]) -> None:
         raise RuntimeError("this thread has no decoder")
     with decoder.stoppable() as stop:
         job.stop_with(stop)
-        if job.outcome is None:
-            decode(job)
-        elif job.stop_reason() is None:
-            encode(job, job.outcome)
-        job.outcome = job.on_cancel = None
+        _is_ready(job)
+        job.on_cancel = None
     if job.is_observed and job.decoded is not None:
         run([job], lambda: False)
 
