@@ -145,6 +145,7 @@ class ModelQueue:
         tag: start tag of its next work, in seconds of service; the model with the least tag is served next.
         mean: moving average of the duration of its work.
         work: what workers have taken.
+        replaced: work whose worker another one has replaced.
         decoding: jobs whose large bodies wait for a decoder, or are there.
     """
 
@@ -154,6 +155,7 @@ class ModelQueue:
         self.tag = 0.0
         self.mean = 0.0
         self.work: set[Work] = set()
+        self.replaced: set[Work] = set()
         self.decoding: set[Job[Any]] = set()
         self._rate = ServiceRate()
         self._undecoded = ClientQueue()
@@ -167,7 +169,7 @@ class ModelQueue:
     @property
     def running(self) -> int:
         """Number of jobs that workers have taken, including those cancelled since."""
-        return sum(len(work.jobs) for work in self.work)
+        return sum(len(work.jobs) for work in (*self.work, *self.replaced))
 
     def room(self, idle_workers: int, client: Peer = "") -> tuple[Job[Any], ServiceError] | None:
         """Return the job to evict for one more of a client, and its error; None if there is room without.
@@ -209,7 +211,7 @@ class ModelQueue:
         jobs = [*self._undecoded, *self._batcher, *self.decoding]
         for job in jobs:
             self.discard(job)
-        return [*jobs, *(job for work in self.work for job in work.jobs)]
+        return [*jobs, *(job for work in (*self.work, *self.replaced) for job in work.jobs)]
 
     def due(self) -> float:
         """Return when there is work for one more worker; inf if there is none."""
@@ -241,7 +243,12 @@ class ModelQueue:
         for job in decoded:
             if job.stop_reason() is None:
                 self._batcher.add(job)
-        work.jobs = self._batcher.take(now, self.mean)
+        work.jobs = self._batcher.take(now, self.mean) if work in self.work else []
+
+    def replace(self, work: Work, now: float) -> None:
+        """Stop counting work in progress, as another worker replaces its own."""
+        self.finish(work, now)
+        self.replaced.add(work)
 
     def finish(self, work: Work, now: float) -> None:
         """Remove work that is done, and charge what it has cost beyond what it was charged when it began."""

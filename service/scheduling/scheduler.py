@@ -33,6 +33,8 @@ from service.scheduling.trace_setting import TraceSetting
 Payload = TypeVar("Payload")
 WATCH_DELAY_SECONDS = 0.02
 """Seconds before a client is watched: most responses come sooner, and a task for each would cost more."""
+GRACE_SECONDS = 1.0
+"""Seconds that a worker may continue with cancelled jobs, before another one replaces it."""
 DECODERS_AT_ONCE = 2
 """Large bodies that are decoded at the same time: each may take some hundred megabytes."""
 _STATUSES = {503: CallStatus.REJECTED, 504: CallStatus.CANCELED}
@@ -45,7 +47,10 @@ class Scheduler:
     Methods are called on the event loop, but for those of workers; `waiting`, `running` and `busy_workers` may be
     called on any thread.
 
-    A worker is free only when its thread is: a cancelled job keeps its worker until the layer in progress has ended.
+    A worker is free only when its thread is: a cancelled job keeps its worker until the layer in progress has ended. If
+    that takes longer than `GRACE_SECONDS`, as in a layer that hangs, another thread replaces the worker, at most as
+    many as there are workers, and the old one ends with its work.
+
     A job with a large body leaves its worker, is decoded in a decoder process, and returns to its queue. In between it
     counts as waiting.
 
@@ -71,11 +76,13 @@ class Scheduler:
         self._virtual_time = 0.0
         """Start tag of the latest work, see `ModelQueue.tag`."""
         self._busy = 0
+        self._replaced = 0
         self._idle = 0
         self._lock = threading.RLock()  # entered without a Python call, unlike the condition itself
         self._changed = threading.Condition(self._lock)
         self._closed = False
         self._threads: list[threading.Thread] = []
+        self._threads_started = 0
         self._loop: asyncio.AbstractEventLoop
         self._blas: threadpool_limits | None = None
 
@@ -87,10 +94,8 @@ class Scheduler:
         # OpenBLAS obeys the first thread that sets a limit, and ignores all others while that lives
         self._blas = threadpool_limits(self._settings.thread_count, user_api="blas")
         self._loop = asyncio.get_running_loop()
-        for number in range(self._worker_count):
-            # not a daemon: a thread that is killed inside a native kernel takes the process down with it
-            self._threads.append(threading.Thread(target=worker.serve, args=(self,), name=f"worker-{number}"))
-            self._threads[-1].start()
+        for _ in range(self._worker_count):
+            self._start_thread()
 
     def close(self) -> None:
         """Accept no more jobs, drop those that wait, and return when every worker has ended."""
@@ -292,11 +297,17 @@ class Scheduler:
             work.queue.decoding.add(job)
         self._call_loop(self._send_to_decoder, job)
 
-    def finish(self, work: Work) -> None:
-        """Note that a worker has done its work."""
+    def finish(self, work: Work) -> bool:
+        """Note that a worker has done its work; returns whether its thread looks for more."""
+        queue = work.queue
         with self._lock:
-            work.queue.finish(work, monotonic())
+            if work in queue.replaced:
+                queue.replaced.remove(work)
+                self._replaced -= 1
+                return False
+            queue.finish(work, monotonic())
             self._busy -= 1
+            return True
 
     def deliver(self, jobs: Sequence[Job[Any]]) -> None:
         """Have jobs end by their results."""
@@ -350,8 +361,13 @@ class Scheduler:
         if job.decoding is not None:
             job.decoding.cancel()
         with self._lock:
-            if job.model in self._queues:
-                self._queues[job.model].discard(job)
+            queue = self._queues.get(job.model)
+            if queue is None:
+                return
+            queue.discard(job)
+            stuck = [work for work in queue.work if job in work.jobs]
+        for work in stuck:
+            self._loop.call_later(GRACE_SECONDS, self._replace_worker, work)
 
     def _drop_all(self, reason: str) -> list[Job[Any]]:
         with self._lock:
@@ -407,6 +423,27 @@ class Scheduler:
             if job.decoded is not None and not job.is_over and not self._closed:
                 queue.push(job, self._virtual_time)
                 self._wake_another()
+
+    def _replace_worker(self, work: Work) -> None:
+        """Have another thread replace the one that is still at work on jobs that have all ended."""
+        with self._lock:
+            has_room = not self._closed and self._replaced < self._worker_count
+            if not has_room or work not in work.queue.work or not all(job.is_over for job in work.jobs):
+                return
+            thread = self._start_thread()
+            work.queue.replace(work, monotonic())
+            self._replaced += 1
+            self._busy -= 1
+        _logger.warning("%s replaces a worker that is still busy with cancelled requests", thread.name)
+
+    def _start_thread(self) -> threading.Thread:
+        # not a daemon: a thread that is killed inside a native kernel takes the process down with it
+        name = f"worker-{self._threads_started}"
+        thread = threading.Thread(target=worker.serve, args=(self,), name=name)
+        self._threads_started += 1
+        thread.start()
+        self._threads = [*(other for other in self._threads if other.is_alive()), thread]
+        return thread
 
 
 @contextmanager

@@ -31,13 +31,15 @@ LARGE_ROWS = 16
 
 
 def serve(scheduler: "Scheduler") -> None:
-    """Do the scheduler's work, until there will be none."""
+    """Do the scheduler's work, until there will be none or another thread has replaced this one."""
     with leaving_large_bodies():
         while (work := scheduler.take()) is not None:
             _execute(scheduler, work)
             # free before a result is known: a client that has its response may count on room for its next request
-            scheduler.finish(work)
+            goes_on = scheduler.finish(work)
             scheduler.deliver(work.jobs)
+            if not goes_on:
+                return
             del work  # while a worker waits, it keeps nothing of a request alive
 
 

@@ -225,7 +225,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def jobs_of(scheduler: Scheduler) -> list[Job[Any]]:
     """Return the jobs that wait or run."""
     queues = list(scheduler._queues.values())
-    running = [job for queue in queues for work in queue.work for job in work.jobs]
+    running = [job for queue in queues for work in (*queue.work, *queue.replaced) for job in work.jobs]
     return running + [
         job for queue in queues for job in (*queue._undecoded, *queue._batcher, *queue.decoding)
     ]

@@ -12,6 +12,7 @@ from engine import TraceLevel
 from service.codec import Decoded, Options
 from service.decoding import DecodingStoppedError, large_body_decoder
 from service.errors import ServiceError
+from service.scheduling import scheduler as scheduler_module
 from service.scheduling.job import CallStatus, RunOutcome
 from service.scheduling.scheduler import DECODERS_AT_ONCE
 from service.scheduling.worker import LARGE_ROWS
@@ -248,7 +249,10 @@ async def test_errors_of_a_body_end_its_own_call(start: Start, graph: StubGraph)
     await settled(scheduler)
 
 
-async def test_a_stuck_decoder_thread_keeps_no_worker(start: Start, graph: StubGraph) -> None:
+async def test_a_stuck_decoder_thread_replaces_no_worker(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler_module, "GRACE_SECONDS", 0.0)
     scheduler, model, stuck = start(), model_of(graph), Large()
     late = Client(scheduler).ask(call_of(model, rows(1), decode=stuck.decode))
     await stuck.has_begun()
