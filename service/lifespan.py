@@ -15,7 +15,6 @@ from service.http.route_threads import limit_route_threads
 from service.lifecycle import Phase
 from service.memory_trimmer import MemoryTrimmer
 from service.repository.load_progress import LoadStoppedError
-from service.repository.loaded_model import LoadedModel
 from service.repository.poller import Poller
 from service.repository.repository import RepositoryError, load_repository
 from service.services import Services, services_of
@@ -82,16 +81,11 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
         RepositoryError: a model is broken, or there is none; `Lifecycle.failure` holds it as well.
     """
     settings, preloader = services.settings, services.preloader
-
-    def retire(model: LoadedModel) -> None:
-        services.scheduler.retire(model)
-        trimmer.collect()
-
     try:
         services.loaded = await services.loading_threads.run(
             lambda: load_repository(
                 settings,
-                retire,
+                lambda _: trimmer.collect(),
                 services.progress,
                 None if preloader is None else preloader.entries,
                 services.source,

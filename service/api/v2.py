@@ -9,7 +9,6 @@ from service.config.override import parse_load_parameters
 from service.context import context_of
 from service.http.document import read_document
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.trace_setting import TraceSetting
 from service.services import services_of
 from service.v2.document import Document, member
 from service.v2.exchange import V2Exchange
@@ -184,10 +183,8 @@ async def show_tracing(request: Request) -> TraceSettingView:
 @router.post("/v2/trace/setting", name="change", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
 async def change_tracing(request: Request) -> TraceSettingView:
     """Change the trace settings; null restores the value at the start."""
-    services = services_of(request)
-    values = await read_document(request)
-    start = TraceSetting(services.settings.trace_rate)
-    return change_trace_setting(services.scheduler.server_tracing, start, values)
+    setting = services_of(request).scheduler.server_tracing
+    return change_trace_setting(setting, await read_document(request))
 
 
 @router.get("/v2/models/{name}/trace/setting", name="show_of_model", responses=_MODEL_ERRORS)
@@ -204,10 +201,8 @@ async def show_model_tracing(request: Request, name: str) -> TraceSettingView:
 )
 async def change_model_tracing(request: Request, name: str) -> TraceSettingView:
     """Change the trace settings of a model; null restores the server's setting."""
-    scheduler = services_of(request).scheduler
-    setting = scheduler.trace_setting(_find_model(request, name))
-    values = await read_document(request)
-    return change_trace_setting(setting, scheduler.server_tracing.for_model(), values)
+    setting = services_of(request).scheduler.trace_setting(_find_model(request, name))
+    return change_trace_setting(setting, await read_document(request))
 
 
 @router.get("/v2/logging", name="show", responses=v2_errors(500, 503))

@@ -59,17 +59,22 @@ def _read_once() -> Machine:
     return read_machine()
 
 
-_parts = [1]
+_given: list[Machine] = []
+
+
+def set_machine(machine: Machine) -> None:
+    """Have this process use no more than it was given."""
+    _given[:] = [machine]
 
 
 def share_machine(processes: int) -> None:
     """Note that this process is one of several, which share what there is."""
-    _parts[0] = processes
+    set_machine(_read_once().part(processes))
 
 
 def this_machine() -> Machine:
     """Return what this process may use; it is found out once."""
-    return _read_once().part(_parts[0])
+    return _given[0] if _given else _read_once()
 
 
 def _memory_limits(root: Path, ram: int | None) -> Iterator[tuple[int, str]]:

@@ -14,7 +14,6 @@ from service.grpc.infer_request import parameter_of, parameters_of
 from service.grpc.messages import INFERENCE_SERVICE, message_class, parse
 from service.lifecycle import Phase
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.trace_setting import TraceSetting
 from service.v2.log_settings import change_log_settings, show_log_settings
 from service.v2.metadata import describe_config, describe_model, describe_server
 from service.v2.repository_index import describe_index
@@ -135,14 +134,13 @@ class PlainCalls:
     async def _trace_setting(self, request: Any, incoming: Incoming) -> Fields:
         """Show, or change, which runs are traced without a request asking for it."""
         scheduler = self._services.scheduler
-        setting, start = scheduler.server_tracing, TraceSetting(self._services.settings.trace_rate)
+        setting = scheduler.server_tracing
         if request.model_name:
             setting = scheduler.trace_setting(self._services.repository.find(request.model_name))
-            start = scheduler.server_tracing.for_model()
         values = {name: _setting(entry.value) for name, entry in request.settings.items()}
         if values:
             self._front.check_change(incoming.context)
-            change_trace_setting(setting, start, values)
+            change_trace_setting(setting, values)
         fields = show_trace_setting(setting).model_dump().items()
         return {"settings": {name: {"value": _listed(value)} for name, value in fields}}
 

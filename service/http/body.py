@@ -84,8 +84,6 @@ class BodyBudget:
         """
         if self.used > body.held and self.used + count > self._limit:
             self._make_room(count, body)
-        if not self.used:
-            self._rate.busy(monotonic())
         self.used += count
         self._holding.add(body)
 
@@ -93,9 +91,8 @@ class BodyBudget:
         """Release all that is reserved for a body."""
         self.used -= body.held
         self._holding.discard(body)
-        self._rate.completed(body.held, monotonic())
-        if not self.used:
-            self._rate.idle()
+        if body.held:
+            self._rate.completed(body.held, body.since, monotonic())
 
     def _make_room(self, count: int, wanting: "Reservation") -> None:
         """Abort bodies that arrive more slowly than the one that wants room, then those of a client that holds more.
@@ -153,11 +150,22 @@ class Reservation:
 
     Attributes:
         held: bytes.
+        since: when the first of them were reserved, in seconds of `monotonic`.
         began: when its body was first waited for, in seconds of `monotonic`.
         refusal: why it was aborted; None where it was not.
     """
 
-    __slots__ = ("_budget", "_context", "_deadline", "_declared", "_received", "began", "held", "refusal")
+    __slots__ = (
+        "_budget",
+        "_context",
+        "_deadline",
+        "_declared",
+        "_received",
+        "began",
+        "held",
+        "refusal",
+        "since",
+    )
 
     def __init__(self, budget: BodyBudget, declared: int | None, context: RequestContext = _UNKNOWN) -> None:
         """Start with nothing reserved.
@@ -173,7 +181,7 @@ class Reservation:
         self._context = context
         self._received = 0
         self.held = 0
-        self.began = inf
+        self.began = self.since = inf
         self.refusal: ServiceError | None = None
 
     @property
@@ -217,6 +225,7 @@ class Reservation:
         expected = min(self._declared, received + STEP) if received and self._declared else received
         if expected > self.held:
             self._budget.reserve(expected - self.held, self)
+            self.since = self.since if self.held else monotonic()
             self.held = expected
 
     def rate(self, now: float) -> float:

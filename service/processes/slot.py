@@ -24,24 +24,24 @@ class Slot:
     """The place of one process among several. File descriptors are inherited under the numbers that stand here.
 
     Attributes:
-        number: distinguishes the process from all others alive; the label `process` of its metrics.
         processes: how many processes there are.
         sockets: descriptors of the listening sockets, which all processes share.
-        channel: descriptor of the socket pair to the supervisor.
         metrics: folder in which `prometheus_client` keeps the counters of all slots.
+        grpc_port: port that all processes listen on for gRPC; None without.
+        number: distinguishes the process from all others alive; the label `process` of its metrics.
+        channel: descriptor of the socket pair to the supervisor.
         is_first: whether no other process serves yet, so that the port is served while models are loaded.
         is_shown: whether what it does at its start is logged; otherwise only what goes wrong is.
-        grpc_port: port that all processes listen on for gRPC; None without.
     """
 
-    number: int
     processes: int
     sockets: list[int]
-    channel: int
     metrics: str
-    is_first: bool
-    is_shown: bool
     grpc_port: int | None
+    number: int = 0
+    channel: int = -1
+    is_first: bool = False
+    is_shown: bool = False
 
     def open_sockets(self) -> list[socket.socket]:
         """Return the listening sockets."""

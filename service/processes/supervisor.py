@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
 from time import monotonic
 
@@ -19,8 +20,6 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from service.processes.slot import ABORT, READY, RETIRE, START_FAILED, Slot
 
-MAX_FAILED_STARTS = 5
-"""Consecutive failed starts while no process serves, before the server ends."""
 FIRST_SECONDS, MAX_SECONDS = 0.5, 30.0
 """The wait before the second restart in a row, which doubles with each further one, and the longest."""
 SOUND_SECONDS = 60.0
@@ -29,24 +28,21 @@ SOUND_SECONDS = 60.0
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class _Process:
     """A worker process in a slot, and the supervisor's end of the socket pair."""
 
-    def __init__(
-        self,
-        number: int,
-        process: asyncio.subprocess.Process,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        self.number = number
-        self.process = process
-        self.writer = writer
-        self._ready = asyncio.create_task(self._read_ready(reader))
+    number: int
+    process: asyncio.subprocess.Process
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
 
-    async def _read_ready(self, reader: asyncio.StreamReader) -> bool:
+    def __post_init__(self) -> None:
+        self._ready = asyncio.create_task(self._read_ready())
+
+    async def _read_ready(self) -> bool:
         with suppress(ConnectionError):
-            if await reader.read(1) == READY:
+            if await self.reader.read(1) == READY:
                 return True
         await self.process.wait()
         return False
@@ -56,22 +52,12 @@ class _Process:
         return await asyncio.shield(self._ready) and self.process.returncode is None
 
     @property
-    def serves(self) -> bool:
-        """Whether it is ready and has not ended."""
-        return self._ready.done() and self._ready.result() and self.process.returncode is None
-
-    @property
     def ending(self) -> str:
         """How it ended, for the log."""
         code = self.process.returncode
         if code is None or code >= 0:
             return f"exit code {code}"
         return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-
-    def send(self, message: bytes) -> None:
-        """Send a message; a process that has ended gets none."""
-        if self.process.returncode is None:
-            self.writer.write(message)
 
     def terminate(self) -> None:
         with suppress(ProcessLookupError):
@@ -85,36 +71,20 @@ class Supervisor:
     more than processes, so that a process can be replaced by one that serves already.
 
     Args:
-        count: number of processes.
+        slot: what all slots have in common.
         url: where they are reached, for the log.
-        sockets: the listening sockets.
-        metrics: folder for the counters of all processes.
-        grpc_port: the port for gRPC; None without.
     """
 
-    def __init__(
-        self,
-        count: int,
-        url: str,
-        sockets: Sequence[socket.socket],
-        metrics: str,
-        grpc_port: int | None = None,
-    ) -> None:
-        self._count = count
+    def __init__(self, slot: Slot, url: str) -> None:
+        self._slot = slot
         self._url = url
-        self._sockets = sockets
-        self._grpc_port = grpc_port
-        self._metrics = metrics
-        self._free = set(range(count + 1))
+        self._free = set(range(slot.processes + 1))
         self._alive: set[_Process] = set()
         self._serving: list[_Process] = []
         # held while a process is restarted or replaced
-        self._replacing = [asyncio.Lock() for _ in range(count)]
+        self._replacing = [asyncio.Lock() for _ in range(slot.processes)]
         self._stopping = asyncio.Event()
         self._rolling = asyncio.Event()
-        self._is_signaled = False
-        self._failed_starts = 0
-        self._exit_code = 0
         self._has_terminal = sys.stderr.isatty()
 
     async def run(self) -> int:
@@ -126,39 +96,35 @@ class Supervisor:
         tasks: list[asyncio.Task[None]] = []
         try:
             if await self._start_all():
-                tasks = [asyncio.create_task(self._keep(place)) for place in range(self._count)]
+                tasks = [asyncio.create_task(self._keep(place)) for place in range(self._slot.processes)]
                 tasks.append(asyncio.create_task(self._roll()))
                 await self._stopping.wait()
         except OSError as error:
             _logger.error("no process can be started: %s", error)  # noqa: TRY400  # it says all there is to say
-            self._exit_code = START_FAILED
-        finally:
-            for task in tasks:
-                task.cancel()
-            await self._end_all()
-        return self._exit_code
+        for task in tasks:
+            task.cancel()
+        code = 0 if self._stopping.is_set() else START_FAILED
+        self._stopping.set()
+        for process in list(self._alive):
+            if code:
+                process.terminate()
+            await self._until_ended(process)
+        return code
 
     async def _start_all(self) -> bool:
         """Start all processes; returns whether they serve."""
         self._serving = [await self._start(is_first=True, is_shown=True)]
         if await self._serving[0].until_ready():
-            self._serving += [await self._start() for _ in range(1, self._count)]
+            self._serving += [await self._start() for _ in range(1, self._slot.processes)]
         for process in self._serving:
             if not await process.until_ready():
-                self._fail_start(process)
+                if not self._stopping.is_set():
+                    _logger.error("process %d ended at its start: %s", process.number, process.ending)
                 return False
         if not self._stopping.is_set():
-            _logger.info("ready: running on %s in %d processes (Ctrl-C stops them)", self._url, self._count)
+            count = self._slot.processes
+            _logger.info("ready: running on %s in %d processes (Ctrl-C stops them)", self._url, count)
         return True
-
-    def _fail_start(self, process: _Process) -> None:
-        """Set the exit code after a failed first start."""
-        if self._stopping.is_set():
-            return
-        self._exit_code = process.process.returncode or START_FAILED
-        if self._exit_code < 0 or process.process.returncode == 0:  # else it has said why
-            self._exit_code = START_FAILED
-            _logger.error("process %d ended at its start: %s", process.number, process.ending)
 
     async def _start(self, *, is_first: bool = False, is_shown: bool = False) -> _Process:
         """Start the command of this process again, which reads its settings again, in a free slot.
@@ -171,16 +137,8 @@ class Supervisor:
         ours, theirs = socket.socketpair()
         number = min(self._free)
         self._free.remove(number)  # before another start can look
-        sockets = [opened.fileno() for opened in self._sockets]
-        slot = Slot(
-            number=number,
-            processes=self._count,
-            sockets=sockets,
-            channel=theirs.fileno(),
-            metrics=self._metrics,
-            is_first=is_first,
-            is_shown=is_shown,
-            grpc_port=self._grpc_port,
+        slot = replace(
+            self._slot, number=number, channel=theirs.fileno(), is_first=is_first, is_shown=is_shown
         )
         reader, writer = await asyncio.open_connection(sock=ours)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # inherited from its first moment on
@@ -190,7 +148,7 @@ class Supervisor:
                     sys.executable,
                     *sys.orig_argv[1:],
                     stdin=asyncio.subprocess.DEVNULL,
-                    pass_fds=(*sockets, slot.channel),
+                    pass_fds=(*slot.sockets, slot.channel),
                     env=os.environ | slot.variables(),
                     process_group=0,
                 )
@@ -213,7 +171,7 @@ class Supervisor:
             process.writer.close()
             self._alive.remove(process)
             self._free.add(process.number)
-            mark_process_dead(process.number, self._metrics)  # type: ignore[no-untyped-call]  # its counters stay
+            mark_process_dead(process.number, self._slot.metrics)  # type: ignore[no-untyped-call]  # its counters stay
 
     async def _keep(self, place: int) -> None:
         """Restart the process of a place whenever it ends."""
@@ -238,14 +196,7 @@ class Supervisor:
                     _logger.error("no process can be started: %s", error)  # noqa: TRY400
                     continue
             if await process.until_ready():
-                self._failed_starts = 0
                 _logger.info("process %d serves", process.number)
-                continue
-            self._failed_starts += 1
-            if self._failed_starts >= MAX_FAILED_STARTS and not any(one.serves for one in self._alive):
-                _logger.error("no process serves, and none can be started: the server ends")
-                self._exit_code = START_FAILED
-                self._stopping.set()
 
     def _hang_up(self) -> None:
         """Replace the processes; or stop, where the signal came because the terminal was closed."""
@@ -261,11 +212,11 @@ class Supervisor:
             await self._rolling.wait()
             self._rolling.clear()
             _logger.info("restarting: processes are replaced one by one")
-            for place in range(self._count):
+            for place in range(self._slot.processes):
                 if not await self._replace(place):
                     break
             else:
-                _logger.info("restarted: %d processes were replaced", self._count)
+                _logger.info("restarted: %d processes were replaced", self._slot.processes)
 
     async def _replace(self, place: int) -> bool:
         """Start a new process and retire the old one; returns whether the new one serves."""
@@ -283,33 +234,20 @@ class Supervisor:
                 _logger.error(message, new.ending, old.number)
                 return False
             self._serving[place] = new
-        old.send(RETIRE)
+        old.writer.write(RETIRE)
         await self._until_ended(old)
         return True
 
     def _stop(self, number: signal.Signals) -> None:
         """Have all processes drain; a second signal aborts the drain."""
-        if not self._is_signaled and not self._exit_code:
-            _logger.info("stopping on %s: all processes end", number.name)
-        for process in self._alive:
-            if self._is_signaled:
-                process.send(ABORT)
-            else:
-                process.terminate()
-        self._is_signaled = True
+        if self._stopping.is_set():
+            for process in self._alive:
+                process.writer.write(ABORT)
+            return
         self._stopping.set()
-
-    async def _end_all(self) -> None:
-        """End all processes that are left, and wait for them; the exit code is the highest of theirs."""
-        if not self._is_signaled:
-            self._stop(signal.SIGTERM)
-        processes = list(self._alive)
-        for process in processes:
-            await self._until_ended(process)
-        codes = {process.process.returncode or 0 for process in processes}
-        codes.discard(-signal.SIGTERM)  # before it handled signals
-        if self._exit_code == 0:
-            self._exit_code = max((code if code >= 0 else START_FAILED for code in codes), default=0)
+        _logger.info("stopping on %s: all processes end", number.name)
+        for process in self._alive:
+            process.terminate()
 
 
 def run_processes(
@@ -331,6 +269,7 @@ def run_processes(
         return START_FAILED
     _logger.info("listening on %s, starting %d processes", url, count)
     grpc_port = grpc_sockets[0].getsockname()[1] if grpc_sockets else None
+    descriptors = [opened.fileno() for opened in sockets]
     try:
         folder = TemporaryDirectory(prefix="kuiper-metrics-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -338,4 +277,4 @@ def run_processes(
         _logger.error(message, error)  # noqa: TRY400  # it says all there is to say
         return START_FAILED
     with folder:
-        return asyncio.run(Supervisor(count, url, sockets, folder.name, grpc_port).run())
+        return asyncio.run(Supervisor(Slot(count, descriptors, folder.name, grpc_port), url).run())

@@ -1,7 +1,8 @@
 """Ray Serve: each replica of a deployment is the whole server, behind the HAProxy that Ray runs.
 
-`build` is what `serve.run` and the `import_path` of a YAML file take; `environment` returns the variables that Ray's
-own processes need. Ray is not imported until `build` is called, as it reads these variables when it is imported.
+`build` is what the `import_path` of a YAML file names, and `application` what `serve.run` takes; `environment` returns
+the variables that Ray's own processes need. Ray is not imported until one of the first two is called, as it reads these
+variables when it is imported.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from service.version import install_command
 if TYPE_CHECKING:
     from ray.serve import Application
 
-__all__ = ["build", "environment"]
+__all__ = ["application", "build", "environment"]
 
 _MEANINGLESS = {
     "port": "Ray's ingress has the connections of clients",
@@ -24,35 +25,56 @@ _MEANINGLESS = {
     "drain_delay_seconds": "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S is the same",
 }
 """Settings that a replica has no use for, and what replaces them."""
+_DEFAULTS = {
+    "name": "Kuiper",
+    "ray_actor_options": {"num_cpus": 1},
+    "max_ongoing_requests": 1_000_000,  # the replica's own queues alone refuse requests
+    "graceful_shutdown_timeout_s": 45.0,
+    "health_check_period_s": 5.0,
+    "health_check_timeout_s": 10.0,
+    "logging_config": {"enable_access_log": False},  # the server has its own
+}
+"""Options of the deployment that differ from Ray's own."""
 _OF_LISTENERS = ("host", "ssl_certfile", "ssl_keyfile", "ssl_ca_certs")
 """Settings of what listens in a replica besides Ray's ingress: gRPC, if anything."""
 
 
 def build(args: Mapping[str, Any]) -> "Application":
-    """Return the Ray Serve application that serves models: `serve.run(build({"models": "models"}))`.
+    """Return the Ray Serve application that serves models, which the `import_path` of a YAML file names.
 
     Args:
-        args: settings by their names, and `deployment`: the deployment options of the replicas, docs/guides/ray.md.
+        args: settings by their names; options of the deployment are those of the block `deployments` of the file.
 
     Raises:
-        SettingsError: an argument is unknown or invalid, or has no meaning in a replica.
+        SettingsError, ImportError: as `application`.
+    """
+    return application(args)
+
+
+def application(settings: Mapping[str, Any], **options: Any) -> "Application":
+    """Return the application that `serve.run` runs: `application({"models": "models"}, num_replicas=2)`.
+
+    Args:
+        settings: settings by their names.
+        options: options of the deployment, by the names of `ray.serve.deployment`.
+
+    Raises:
+        SettingsError: a setting is unknown or invalid, or has no meaning in a replica.
         ImportError: Ray Serve is not installed; says how to install it.
     """
-    settings = dict(args)
-    options = settings.pop("deployment", None) or {}
-    if not isinstance(options, Mapping):
-        raise SettingsError(f"deployment: expected a table of options, got {options!r}")
-    _check(settings, options)
+    _check(settings)
     try:
-        from service.ray.application import make_application  # noqa: PLC0415  # see above
+        from ray import serve  # noqa: PLC0415  # see above
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":
             raise
         raise ImportError(f"{error}; Ray Serve comes with: {install_command('ray')}") from error
-    return make_application(settings, options)
+    from service.ray.replica import Replica  # noqa: PLC0415  # only a replica needs the server
+
+    return serve.deployment(**{**_DEFAULTS, **options})(serve.ingress()(Replica)).bind(dict(settings))
 
 
-def _check(settings: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+def _check(settings: Mapping[str, Any]) -> None:
     secrets = {doc.name for doc in describe_settings() if not doc.flag}
     for name in settings:
         if name in _MEANINGLESS:
@@ -67,9 +89,5 @@ def _check(settings: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     if settings.get("model_control") == "explicit":
         raise SettingsError(
             "model_control: explicit would load and unload models in one of the replicas only"
-        )
-    if settings.get("grpc_port") and options.get("max_replicas_per_node") != 1:
-        raise SettingsError(
-            "grpc_port: only one replica of a node can listen on it: set deployment.max_replicas_per_node to 1"
         )
     load_settings({name: value for name, value in settings.items() if name != "config"})

@@ -12,7 +12,7 @@ from uvicorn.config import HTTP_PROTOCOLS
 
 from service.app import create_app
 from service.config.fitting import describe_fit, fit_to_memory
-from service.config.machine import Machine, this_machine
+from service.config.machine import Machine, set_machine, this_machine
 from service.config.settings import load_settings
 from service.context import REQUEST_ID_HEADER
 from service.http.route_threads import limit_route_threads
@@ -41,11 +41,8 @@ class Replica:
     def __init__(self, values: Mapping[str, Any]) -> None:
         use_one_heap()
         machine = _assigned_machine()
-        settings = load_settings(values)
-        workers = settings.workers or machine.cpus
-        threads = settings.threads or max(1, machine.cpus // workers)
-        fitting = settings.model_copy(update={"workers": workers, "threads": threads})
-        self._settings = fit_to_memory(fitting, machine.memory)
+        set_machine(machine)
+        self._settings = fit_to_memory(load_settings(values), machine.memory)
         configure_logging(self._settings.log_level, self._settings.log_format)
         for line in describe_fit(self._settings, machine):
             _logger.info(line)
@@ -61,17 +58,10 @@ class Replica:
         # the proxy passes on what clients say of their addresses, and adds nothing to it
         os.environ.setdefault("FORWARDED_ALLOW_IPS", "")
         self.application = create_app(self._settings)
-        self._services = services_of(self.application)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         """Return what serves requests; Ray then runs its lifespan, which loads the models."""
         return behind_ingress(self.application)
-
-    async def record_autoscaling_stats(self) -> dict[str, float]:
-        """Return what `LoadPolicy` reads: requests that run or wait, and workers."""
-        scheduler = self._services.scheduler
-        load = scheduler.busy_workers() + scheduler.waiting()
-        return {"load": float(load), "workers": float(self._settings.worker_count)}
 
     async def check_health(self) -> None:
         """Check that requests are answered, as `/readyz` does.
@@ -80,7 +70,7 @@ class Replica:
             ServiceError: they are not; Ray sends none, and replaces the replica.
         """
         limit_route_threads()  # Ray sets as many as max_ongoing_requests whenever it has configured the replica
-        self._services.check_ready()
+        services_of(self.application).check_ready()
 
 
 def behind_ingress(app: ASGIApp) -> ASGIApp:
@@ -115,10 +105,10 @@ def _assigned_machine() -> Machine:
     """Return the CPUs and the memory that Ray has assigned to this replica, of all that the node has."""
     import ray  # noqa: PLC0415  # only a replica has it
 
-    resources = ray.get_runtime_context().get_assigned_resources()
-    machine, memory = this_machine(), resources.get("memory")
-    cpus = max(1, min(machine.cpus, int(resources.get("CPU", machine.cpus))))
-    machine = replace(machine, cpus=cpus, cpus_from="the CPUs that Ray assigned to the replica")
-    if memory is None:
-        return machine
-    return replace(machine, memory=int(memory), memory_from="the memory that Ray assigned to the replica")
+    resources, node = ray.get_runtime_context().get_assigned_resources(), this_machine()
+    cpus = max(1, min(node.cpus, int(resources.get("CPU", 0))))
+    machine = Machine(cpus, "the CPUs that Ray assigned to the replica", node.memory, node.memory_from)
+    if "memory" in resources:
+        source = "the memory that Ray assigned to the replica"
+        machine = replace(machine, memory=int(resources["memory"]), memory_from=source)
+    return machine

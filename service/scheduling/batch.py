@@ -7,11 +7,13 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
+from service.repository.batching import run_sizes
 from service.repository.rows import Signature
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 
-_order = attrgetter("priority", "number")
+in_order = attrgetter("priority", "queued")
+"""Key that sorts jobs by priority and arrival."""
 
 
 class Batcher:
@@ -28,7 +30,7 @@ class Batcher:
 
     def __init__(self, policy: SchedulingPolicy) -> None:
         self.policy = policy
-        self._sizes = policy.batch_sizes
+        self._sizes = {*run_sizes(policy.max_batch_size), *policy.preferred_batch_sizes}
         self._groups: dict[Signature | Job[Any], list[Job[Any]]] = {}
         self.length = 0
 
@@ -37,20 +39,18 @@ class Batcher:
 
     def add(self, job: Job[Any]) -> None:
         """Add a decoded job."""
-        insort(self._groups.setdefault(job.signature or job, []), job, key=_order)
+        insort(self._groups.setdefault(job.signature or job, []), job, key=in_order)
         self.length += 1
 
-    def discard(self, job: Job[Any]) -> bool:
-        """Remove a job; returns whether it was present."""
+    def discard(self, job: Job[Any]) -> None:
+        """Remove a job, if it is here."""
         key = job.signature or job
-        group = self._groups.get(key)
-        if group is None or job not in group:
-            return False
-        group.remove(job)
-        self.length -= 1
-        if not group:
-            del self._groups[key]
-        return True
+        group = self._groups.get(key, [])
+        if job in group:
+            group.remove(job)
+            self.length -= 1
+            if not group:
+                del self._groups[key]
 
     def due(self, run_seconds: float) -> float:
         """Return when the first batch is due, on the clock of `time.monotonic`; inf if no job waits.
@@ -66,7 +66,7 @@ class Batcher:
         batches = [batch for due, batch in candidates if due <= now]
         if not batches:
             return []
-        batch = min(batches, key=lambda jobs: _order(jobs[0]))
+        batch = min(batches, key=lambda jobs: in_order(jobs[0]))
         for job in batch:
             self.discard(job)
         return batch
@@ -89,7 +89,7 @@ class Batcher:
         if preferred and not is_full:
             return -inf, batch[:preferred]
         # jobs beyond a compiled size wait for the next run, which follows at once
-        chosen = batch[:compiled] if compiled and batch[0].signature is not None else batch
+        chosen = batch[: compiled or None]
         return -inf if is_full else min(self._latest(job, run_seconds) for job in group), chosen
 
     def _latest(self, job: Job[Any], run_seconds: float) -> float:

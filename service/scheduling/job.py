@@ -1,23 +1,20 @@
 """A job: one request to run a model, from admission to response; and the record of it, when it has ended."""
 
 import asyncio
-import itertools
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from time import monotonic, perf_counter_ns
-from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
-from engine import OVERDUE, Array, RunResult, RunStoppedError, RunTrace, TraceLevel
+from engine import OVERDUE, Array, RunResult, RunTrace, TraceLevel
 from service.codec import Decoded
 from service.context import Peer
-from service.errors import ServiceError, timed_out
 from service.repository.loaded_model import LoadedModel
 from service.repository.rows import Signature, count_rows
 
 Payload = TypeVar("Payload")
-_sequence = itertools.count()
 
 
 class ProtocolName(Enum):
@@ -154,12 +151,11 @@ class Job(Generic[Payload]):
         is_step: whether it is a step of a pipeline, whose record has the trace.
 
         is_over: whether it has ended.
-        number: place in the order of arrival.
         queued: when it was queued.
         deadline: when it times out.
         timer: cancels it at its deadline.
         context: that of the request, for what runs on its behalf.
-        on_end: called once, on the event loop, in the request's context: with its record, its response, its error.
+        future: gets its response or its error; None before it is queued, and once it has ended.
         cancel_reason: why it was cancelled; None while it is wanted.
         on_cancel: stops its run; None while none is in progress.
 
@@ -176,8 +172,7 @@ class Job(Generic[Payload]):
         needs_decoder: whether a thread with a decoder goes on with it.
         decoding: has it go on there, once that is asked.
         outcome: what its run computed, if only encoding is left to that thread; of a pipeline, what its steps computed.
-        step: the job of the step in progress, of a pipeline.
-        status: how its worker ended it; None until then, and once it has ended.
+        status: how its worker ended it, or how it has ended; None until then.
         response: what `encode` returned.
         error: why there is no response.
     """
@@ -194,14 +189,11 @@ class Job(Generic[Payload]):
     is_step: bool = False
 
     is_over: bool = field(init=False, default=False)
-    number: int = field(init=False, default=0)
     queued: float = field(init=False, default=0.0)
     deadline: float = field(init=False, default=0.0)
     timer: asyncio.TimerHandle | None = field(init=False, default=None)
     context: Context = field(init=False, default_factory=Context)
-    on_end: Callable[[CallRecord, Payload | None, BaseException | None], None] | None = field(
-        init=False, default=None
-    )
+    future: asyncio.Future[Payload] | None = field(init=False, default=None)
     cancel_reason: str | None = field(init=False, default=None)
     on_cancel: Callable[[str], None] | None = field(init=False, default=None)
 
@@ -218,21 +210,14 @@ class Job(Generic[Payload]):
     needs_decoder: bool = field(init=False, default=False)
     decoding: asyncio.Task[None] | None = field(init=False, default=None)
     outcome: RunOutcome | None = field(init=False, default=None)
-    step: "Job[None] | None" = field(init=False, default=None)
     status: CallStatus | None = field(init=False, default=None)
     response: Payload | None = field(init=False, default=None)
     error: BaseException | None = field(init=False, default=None)
 
     @property
     def inputs(self) -> dict[str, Array]:
-        """The arrays to run the model on.
-
-        Raises:
-            RuntimeError: it is not decoded yet, or its response is encoded already.
-        """
-        if self.decoded is None:
-            raise RuntimeError("the job is not decoded, or its response is encoded already")
-        return self.decoded.inputs
+        """The arrays to run the model on, while it is decoded."""
+        return cast(Decoded, self.decoded).inputs
 
     def admit(self, timeout: float, priority: int) -> None:
         """Start its time; on the event loop, in the context of the request.
@@ -246,7 +231,6 @@ class Job(Generic[Payload]):
         elif not self.is_step:
             self.timeout = min(self.timeout, timeout)
         self.priority = self.priority or priority
-        self.number = next(_sequence)
         self.context = copy_context()
         self.queued = monotonic()
         self.deadline = self.queued + self.timeout
@@ -265,7 +249,7 @@ class Job(Generic[Payload]):
         return OVERDUE if reason is None and monotonic() >= self.deadline else reason
 
     def cancel(self, reason: str) -> None:
-        """Have workers drop it; a run in progress stops before its next layer. `end` is a call of its own."""
+        """Have workers drop it; a run in progress stops before its next layer. `Scheduler.end` is a call of its own."""
         self.cancel_reason = self.cancel_reason or reason
         on_cancel = self.on_cancel
         if on_cancel is not None:
@@ -277,30 +261,8 @@ class Job(Generic[Payload]):
         if self.cancel_reason is not None:
             on_cancel(self.cancel_reason)
 
-    def end(
-        self, status: CallStatus, response: Payload | None = None, error: BaseException | None = None
-    ) -> None:
-        """End it, unless it has ended; on the event loop. Observers and the client get the result."""
-        if self.is_over:
-            return
-        self.is_over = True
-        if self.timer is not None:
-            self.timer.cancel()
-        record, on_end = self._record(status, error), self.on_end
-        if isinstance(error, RunStoppedError):  # a worker saw the deadline before the event loop did
-            error = timed_out(self.timeout or 0.0)
-        # an error's traceback refers to the job: together they must not keep the request alive
-        self.timer = self.on_end = self.status = self.response = self.error = None
-        if on_end is not None:
-            # a copy, as a worker may still be in the context itself
-            self.context.copy().run(on_end, record, response, error)
-
-    def abort(self, error: BaseException) -> None:
-        """End it with an error, unless it has ended; on the event loop. A run in progress goes on."""
-        never_ran = isinstance(error, ServiceError) and not self.timestamps.forward_start
-        self.end(CallStatus.REJECTED if never_ran else CallStatus.CANCELED, error=error)
-
-    def _record(self, status: CallStatus, error: BaseException | None) -> CallRecord:
+    def record(self, status: CallStatus, error: BaseException | None) -> CallRecord:
+        """Return the record of how it ends; before `status` is set."""
         return CallRecord(
             model=self.model.name,
             version=self.model.version,

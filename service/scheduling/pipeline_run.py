@@ -8,6 +8,7 @@ from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from starlette.requests import ClientDisconnect
 
 from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel
 from service.codec import Decoded, Options, Picture
@@ -17,7 +18,7 @@ from service.config.limits import Limits
 from service.errors import ServiceError, timed_out
 from service.repository.joined_trace import join_steps
 from service.repository.loaded_model import Step
-from service.scheduling.job import Job, RunOutcome
+from service.scheduling.job import CallStatus, Job, RunOutcome
 
 if TYPE_CHECKING:
     from service.scheduling.scheduler import Scheduler
@@ -51,28 +52,32 @@ class PipelineRun:
         """Pictures and options of the request."""
         self._refusal: ServiceError | None = None
         """Why the request itself cannot be decoded."""
+        self._status = CallStatus.OTHER
+        """How the latest step ended."""
 
-    def begin_step(self) -> None:
-        """Queue the next step that has something to run on; the steps have ended where there is none.
-
-        Raises:
-            ServiceError: its queue is full, or the server shuts down.
-        """
-        for step in self._job.model.steps[len(self._results) :]:
-            source = step.config.crops
-            if source is None or any(self._found[source]):
-                self._queue(step)
-                return
-            # no crops: no rows
-            shapes = [(0, *(dim or 0 for dim in (port.shape or ())[1:])) for port in step.model.graph.outputs]
-            dtypes = [PNNX_COMPUTE[port.dtype or "f32"] for port in step.model.graph.outputs]
-            self._results[step.config.name] = RunResult(list(map(np.empty, shapes, dtypes)))
-        self._end()
+    async def run(self) -> None:
+        """Run the steps, and have the job ready to be encoded; where one fails, it ends like that."""
+        job = self._job
+        try:
+            for step in job.model.steps:
+                source = step.config.crops
+                if source is None or any(self._found[source]):
+                    await self._run_step(step)
+                else:  # no crops: no rows
+                    shapes = [
+                        (0, *(dim or 0 for dim in (port.shape or ())[1:]))
+                        for port in step.model.graph.outputs
+                    ]
+                    dtypes = [PNNX_COMPUTE[port.dtype or "f32"] for port in step.model.graph.outputs]
+                    self._results[step.config.name] = RunResult(list(map(np.empty, shapes, dtypes)))
+            self._join()
+        except Exception as error:
+            self._scheduler.end(job, self._status, error=error)
 
     # on the event loop
 
-    def _queue(self, step: Step) -> None:
-        job = self._job
+    async def _run_step(self, step: Step) -> None:
+        job, scheduler = self._job, self._scheduler
         made = Job[None](
             model=step.model,
             protocol=job.protocol,
@@ -85,34 +90,27 @@ class PipelineRun:
             client=job.client,
             is_step=True,
         )
+        job.stop_with(lambda reason: scheduler.cancel(made, reason, ClientDisconnect()))
         try:
-            job.step = self._scheduler.submit(made, partial(self._end_step, step.config.name))
+            await scheduler.run(made)
         except ServiceError as error:
-            raise name_step(step.config.name, error) from error
-
-    def _end_step(self, name: str, _: None, error: BaseException | None) -> None:
-        job, step = self._job, self._job.step
-        job.step = None
-        if step is None or job.is_over:
-            return
-        times, last = job.timestamps, step.timestamps
-        if not times.forward_start:  # the first step's start and the last one's end are those of the pipeline
-            times.decode_start, times.decode_end = last.decode_start, last.decode_end
-            times.forward_start = last.forward_start
-        times.forward_end = last.forward_end or times.forward_end
-        job.worker = step.worker
-        if isinstance(error, ServiceError) and error is not self._refusal:
             is_late = error.status == HTTPStatus.GATEWAY_TIMEOUT
-            error = name_step(name, timed_out(job.timeout or 0.0) if is_late else error)
-        if error is None:
-            try:
-                self.begin_step()
-            except Exception as failure:  # whoever waits for the pipeline has to get a response
-                error = failure
-        if error is not None:
-            self._scheduler.end_steps(job, error)
+            if error is self._refusal:
+                raise
+            raise name_step(step.config.name, timed_out(job.timeout or 0.0) if is_late else error) from error
+        finally:
+            job.on_cancel = None
+            self._status = made.status or CallStatus.OTHER
+            times, last = job.timestamps, made.timestamps
+            if (
+                not times.forward_start
+            ):  # the first step's start and the last one's end are those of the pipeline
+                times.decode_start, times.decode_end = last.decode_start, last.decode_end
+                times.forward_start = last.forward_start
+            times.forward_end = last.forward_end or times.forward_end
+            job.worker = made.worker
 
-    def _end(self) -> None:
+    def _join(self) -> None:
         """Join what the steps computed to the outcome of one run."""
         job, named = self._job, self._results.items()
         traces = {name: result.trace for name, result in named if result.trace is not None}
@@ -123,7 +121,6 @@ class PipelineRun:
         job.leads_run, job.batch_size, job.decoded = True, job.rows, None
         result = RunResult(outputs, job.trace if job.trace_level else None, captured, captured_by)
         job.outcome = RunOutcome(result, job.timestamps, job.rows, job.is_observed)
-        self._scheduler.end_steps(job, None)
 
     # on the worker of a step
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from service.config.model_config import ModelConfig
 from service.config.settings import Settings
-from service.repository.batching import UNBATCHED, Batching, run_sizes
+from service.repository.batching import UNBATCHED, Batching
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,6 @@ class SchedulingPolicy:
 
     Attributes:
         workers: maximum concurrent runs.
-        threads: maximum threads of a run.
         queue_size: maximum queued requests.
         timeout: seconds; a request may ask for less.
         priority: of requests without a priority; 1 is served first.
@@ -23,18 +22,12 @@ class SchedulingPolicy:
     """
 
     workers: int = 1
-    threads: int = 1
     queue_size: int = 64
     timeout: float = 30.0
     priority: int = 1
     max_batch_size: int = 1
     max_queue_delay: float = 0.0
     preferred_batch_sizes: tuple[int, ...] = ()
-
-    @property
-    def batch_sizes(self) -> frozenset[int]:
-        """Sizes of batches where possible: few, as programs are compiled for each of them."""
-        return frozenset((*run_sizes(self.max_batch_size), *self.preferred_batch_sizes))
 
 
 def scheduling_policy(
@@ -50,7 +43,6 @@ def scheduling_policy(
     own = config.scheduling
     return SchedulingPolicy(
         workers=min(own.workers or settings.worker_count, settings.worker_count),
-        threads=own.threads or settings.thread_count,
         queue_size=settings.queue_size if own.queue_size is None else own.queue_size,
         timeout=own.timeout or settings.timeout,
         priority=own.default_priority,

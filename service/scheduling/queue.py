@@ -5,22 +5,20 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from math import ceil, inf
+from operator import itemgetter
 from typing import Any
 
 from service.context import Peer
 from service.errors import ServiceError, queue_full
-from service.repository.loaded_model import LoadedModel
-from service.scheduling.batch import Batcher
+from service.scheduling.batch import Batcher, in_order
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.trace_setting import TraceSetting
 
 _WEIGHT = 0.1
-"""Weight of the latest work in the moving average."""
+"""Weight of the latest work in moving averages."""
 LONGEST_RETRY_AFTER = 60
 """Seconds; the longest time that a client is asked to wait."""
-_DECAY = 0.9
-"""Factor by which earlier measurements count less with each new one."""
 
 
 class ClientQueue:
@@ -85,15 +83,11 @@ class ClientQueue:
         counts = Counter(job.client for job in others)
         for clients in self._priorities.values():
             counts.update({each: len(jobs) for each, jobs in clients.items()})
-        if len(counts) == self.length + len(others):
+        largest, count = max(counts.items(), key=itemgetter(1), default=(client, 0))
+        if count <= counts[client] + 1:
             return None
-        largest, count = counts.most_common(1)[0]
-        if largest == client or count <= counts[client] + 1:
-            return None
-        priorities = [priority for priority, clients in self._priorities.items() if largest in clients]
-        if priorities:
-            return next(reversed(self._priorities[max(priorities)][largest]))
-        return max((job for job in others if job.client == largest), key=lambda job: job.number)
+        queued = [job for job in self if job.client == largest]
+        return max(queued or (job for job in others if job.client == largest), key=in_order)
 
 
 class ServiceRate:
@@ -102,31 +96,19 @@ class ServiceRate:
     def __init__(self) -> None:
         self._calls = 0.0
         self._seconds = 0.0
-        self._since: float | None = None
+        self._until = -inf
 
-    def busy(self, now: float) -> None:
-        """Note that there is something to serve."""
-        if self._since is None:
-            self._since = now
-
-    def idle(self) -> None:
-        """Note that nothing is left to serve."""
-        self._since = None
-
-    def completed(self, calls: int, now: float) -> None:
-        """Note that a worker has served some calls."""
-        if self._since is None:
-            return
-        self._calls = self._calls * _DECAY + calls
-        self._seconds = self._seconds * _DECAY + now - self._since
-        self._since = now
+    def completed(self, calls: int, began: float, now: float) -> None:
+        """Note that some calls have been served, the first of which came at `began`."""
+        self._calls = self._calls * (1 - _WEIGHT) + calls
+        self._seconds = self._seconds * (1 - _WEIGHT) + now - max(began, self._until)
+        self._until = now
 
     def retry_after(self, backlog: int) -> int:
         """Return the whole seconds until `backlog` calls are served at this rate; 1 to `LONGEST_RETRY_AFTER`."""
         if not self._calls:
             return 1
-        seconds = backlog * self._seconds / self._calls
-        return min(max(1, ceil(seconds)), LONGEST_RETRY_AFTER)
+        return min(max(1, ceil(backlog * self._seconds / self._calls)), LONGEST_RETRY_AFTER)
 
 
 @dataclass(slots=True, eq=False)
@@ -156,7 +138,6 @@ class ModelQueue:
     when work begins, and the difference when it ends. Times are those of `time.monotonic`, in seconds.
 
     Args:
-        model: the model.
         policy: how its jobs are scheduled.
         tracing: which runs are sampled.
 
@@ -168,8 +149,7 @@ class ModelQueue:
         decoding: jobs whose large bodies wait for a decoder, or are there.
     """
 
-    def __init__(self, model: LoadedModel, policy: SchedulingPolicy, tracing: TraceSetting) -> None:
-        self.model = model
+    def __init__(self, policy: SchedulingPolicy, tracing: TraceSetting) -> None:
         self.policy = policy
         self.tracing = tracing
         self.tag = 0.0
@@ -191,20 +171,8 @@ class ModelQueue:
         """Number of jobs that workers have taken, including those cancelled since."""
         return sum(len(work.jobs) for work in (*self.work, *self.replaced))
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no job waits and no worker works for the model."""
-        return not self.work and not self.waiting
-
-    def is_full(self, idle_workers: int) -> bool:
-        """Return whether one more job has no room. May be called while other threads change the queue."""
-        waiting = self.waiting
-        if waiting < self.policy.queue_size:
-            return False
-        return waiting - min(idle_workers, self.policy.workers - len(self.work)) >= self.policy.queue_size
-
-    def room(self, idle_workers: int, client: Peer = "") -> Job[Any] | None:
-        """Return the job to evict for one more of a client; None if there is room without.
+    def room(self, idle_workers: int, client: Peer = "") -> tuple[Job[Any], ServiceError] | None:
+        """Return the job to evict for one more of a client, and its error; None if there is room without.
 
         Args:
             idle_workers: number of workers without work.
@@ -213,29 +181,23 @@ class ModelQueue:
         Raises:
             ServiceError: 503 `queue_full`, as no client has more jobs than this one.
         """
-        if not self.is_full(idle_workers):
+        free = min(idle_workers, self.policy.workers - len(self.work))
+        if self.waiting < self.policy.queue_size + free:
             return None
         evictable = self._undecoded.evictable(client, [*self._batcher, *self.decoding])
         if evictable is None:
-            raise self.refusal()
-        return evictable
+            raise self._refusal()
+        return evictable, self._refusal(is_evicted=True)
 
-    def refusal(self, *, is_evicted: bool = False) -> ServiceError:
+    def _refusal(self, *, is_evicted: bool = False) -> ServiceError:
         """Return the error of a job without room, to be retried once the queue is done at its recent rate."""
         seconds = self._rate.retry_after(self.waiting + self.running)
         return queue_full(self.waiting, self.running, seconds, is_evicted=is_evicted)
 
-    def push(self, job: Job[Any], now: float, virtual_time: float) -> None:
-        """Add a job that waits for a worker.
-
-        Args:
-            job: the job.
-            now: the time.
-            virtual_time: start tag of the latest work of all models.
-        """
-        if self.is_idle:
+    def push(self, job: Job[Any], virtual_time: float) -> None:
+        """Add a job that waits for a worker; `virtual_time` is the start tag of the latest work of all models."""
+        if not self.work and not self.waiting:
             self.tag = max(self.tag, virtual_time)  # no credit for the time in which it had no jobs
-            self._rate.busy(now)
         self._undecoded.push(job)
 
     def discard(self, job: Job[Any]) -> None:
@@ -243,8 +205,6 @@ class ModelQueue:
         if not self._undecoded.discard(job):
             self._batcher.discard(job)
         self.decoding.discard(job)
-        if self.is_idle:
-            self._rate.idle()
 
     def drop_all(self) -> list[Job[Any]]:
         """Remove all jobs that wait; returns them, and those that workers have taken."""
@@ -285,33 +245,19 @@ class ModelQueue:
                 self._batcher.add(job)
         work.jobs = self._batcher.take(now, self.mean) if work in self.work else []
 
-    def work_of(self, job: Job[Any]) -> Work | None:
-        """Return the work that a job is part of; None if no worker has taken it."""
-        return next((work for work in self.work if job in work.jobs), None)
-
     def replace(self, work: Work, now: float) -> None:
         """Stop counting work in progress, as another worker replaces its own."""
-        self.work.remove(work)
+        self.finish(work, now)
         self.replaced.add(work)
-        self._charge(work, now)
 
-    def finish(self, work: Work, now: float) -> bool:
-        """Remove work that is done; returns False if its worker was replaced."""
-        if work in self.replaced:
-            self.replaced.remove(work)
-            return False
+    def finish(self, work: Work, now: float) -> None:
+        """Remove work that is done, and charge what it has cost beyond what it was charged when it began."""
         self.work.remove(work)
-        self._charge(work, now)
-        self._rate.completed(len(work.jobs), now)
-        if self.is_idle:
-            self._rate.idle()
-        return True
-
-    def _charge(self, work: Work, now: float) -> None:
-        """Charge what work has cost beyond what it was charged when it began."""
         seconds = now - work.started
         self.tag += seconds - work.charged
         self.mean = self.mean + _WEIGHT * (seconds - self.mean) if self.mean else seconds
+        began = min((job.queued for job in work.jobs), default=work.started)
+        self._rate.completed(len(work.jobs), began, now)
 
     def _count_to_decode(self, now: float) -> int:
         """Return how many jobs to decode: what a batch still has room for, at least one if no batch is due."""

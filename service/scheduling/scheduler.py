@@ -3,20 +3,20 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from http import HTTPStatus
 from logging import getLogger
 from math import inf
+from operator import attrgetter
 from time import monotonic
 from typing import Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 from threadpoolctl import threadpool_limits
 
+from engine import RunStoppedError
 from service.config.settings import Settings
 from service.context import Peer
 from service.decoding import DECODERS
@@ -31,26 +31,25 @@ from service.scheduling.queue import ModelQueue, Work
 from service.scheduling.trace_setting import TraceSetting
 
 Payload = TypeVar("Payload")
-DoneCallback = Callable[[Payload | None, BaseException | None], None]
-"""Called on the event loop with the response of a job, or with its error."""
 WATCH_DELAY_SECONDS = 0.02
 """Seconds before a client is watched: most responses come sooner, and a task for each would cost more."""
 GRACE_SECONDS = 1.0
 """Seconds that a worker may continue with cancelled jobs, before another one replaces it."""
 DECODERS_AT_ONCE = 2
 """Large bodies that are decoded at the same time: each may take some hundred megabytes."""
+_STATUSES = {503: CallStatus.REJECTED, 504: CallStatus.CANCELED}
 _logger = getLogger(__name__)
 
 
 class Scheduler:
     """Queues jobs, has worker threads run them, and gives observers a record of how each one ended.
 
-    Methods are called on the event loop, but for those of workers; `retire`, `waiting`, `running` and `busy_workers`
-    may be called on any thread.
+    Methods are called on the event loop, but for those of workers; `waiting`, `running` and `busy_workers` may be
+    called on any thread.
 
     A worker is free only when its thread is: a cancelled job keeps its worker until the layer in progress has ended. If
-    that takes longer than `GRACE_SECONDS`, another thread replaces the worker, at most as many as there are workers,
-    and the old one ends with its work.
+    that takes longer than `GRACE_SECONDS`, as in a layer that hangs, another thread replaces the worker, at most as
+    many as there are workers, and the old one ends with its work.
 
     A job with a large body leaves its worker, is decoded in a decoder process, and returns to its queue. In between it
     counts as waiting.
@@ -61,32 +60,30 @@ class Scheduler:
 
     Attributes:
         server_tracing: which runs are sampled, of models that do not set it themselves.
-        mirror: sees every job before it is queued, and returns the one to queue in its place, and what to call when
-            that has ended; None, unless a model has shadow runs.
+        mirror: sees every job before it is queued, and its future; None, unless a model has shadow runs.
     """
 
     def __init__(self, settings: Settings, observers: Sequence[CallObserver] = ()) -> None:
         self._settings = settings
         self._worker_count = settings.worker_count
         self._observers = observers
-        self.server_tracing = TraceSetting(settings.trace_rate)
-        self.mirror: Callable[[Job[Any], DoneCallback[Any]], tuple[Job[Any], DoneCallback[Any]]] | None = None
+        self.server_tracing = TraceSetting.of_server(settings.trace_rate)
+        self.mirror: Callable[[Job[Any], asyncio.Future[Any]], None] | None = None
         self._tracing: dict[str, TraceSetting] = {}
-        self._queues: dict[LoadedModel, ModelQueue] = {}
-        self._retired: WeakSet[LoadedModel] = WeakSet()
+        self._queues: WeakKeyDictionary[LoadedModel, ModelQueue] = WeakKeyDictionary()
+        """Jobs keep their models: the queue of one that is no longer served goes with the last job."""
         self._decoders = FairExecutor("decoding", DECODERS_AT_ONCE)
         self._virtual_time = 0.0
         """Start tag of the latest work, see `ModelQueue.tag`."""
         self._busy = 0
-        self._idle = 0
         self._replaced = 0
-        self._is_waking = False
+        self._idle = 0
         self._lock = threading.RLock()  # entered without a Python call, unlike the condition itself
         self._changed = threading.Condition(self._lock)
         self._closed = False
         self._threads: list[threading.Thread] = []
         self._threads_started = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._blas: threadpool_limits | None = None
 
     def start(self) -> None:
@@ -94,12 +91,9 @@ class Scheduler:
 
         Jobs end on the running event loop.
         """
-        # threadpoolctl obeys the first thread that sets a limit, and ignores all others while that lives
-        self._blas_thread = ThreadPoolExecutor(1, "blas-threads")
-        limit = partial(threadpool_limits, self._settings.thread_count, user_api="blas")
-        self._blas = self._blas_thread.submit(limit).result()
+        # OpenBLAS obeys the first thread that sets a limit, and ignores all others while that lives
+        self._blas = threadpool_limits(self._settings.thread_count, user_api="blas")
         self._loop = asyncio.get_running_loop()
-        self._is_waking = False
         for _ in range(self._worker_count):
             self._start_thread()
 
@@ -112,9 +106,7 @@ class Scheduler:
         for thread in self._threads:
             thread.join()
         if self._blas is not None:
-            self._blas_thread.submit(self._blas.restore_original_limits)
-            self._blas_thread.shutdown()
-            self._blas = None
+            self._blas.restore_original_limits()
 
     def check_room(self, model: LoadedModel, client: Peer = "") -> None:
         """Check that a model's queue, and those of its steps, have room for one more job of a client.
@@ -122,15 +114,10 @@ class Scheduler:
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
-        queue = self._queues.get(model)
-        # without the lock, which workers may hold: `_enqueue` checks again
-        if queue is None or self._closed or queue.is_full(self._worker_count - self._busy):
-            with self._lock:
-                if self._closed:
-                    raise shutting_down()
-                queue = self._queue(model)
-                queue.room(self._worker_count - self._busy, client)
-                self._forget(queue)  # perhaps the job never comes
+        with self._lock:
+            if self._closed:
+                raise shutting_down()
+            self._queue(model).room(self._worker_count - self._busy, client)
         for step in model.steps:
             try:
                 self.check_room(step.model, client)
@@ -154,20 +141,23 @@ class Scheduler:
             received_ns: `perf_counter_ns` of the moment when its head had arrived.
             error: why it does not become one.
         """
+        status = CallStatus.CANCELED
+        if isinstance(error, ServiceError):
+            status = _STATUSES.get(error.status, CallStatus.OTHER)
         self._observe(
             CallRecord(
                 model=model.name,
                 version=model.version,
                 protocol=protocol,
                 request_id=request_id,
-                status=_status_of(error),
+                status=status,
                 timestamps=Timestamps(received=received_ns),
                 error=str(error) or type(error).__name__,
             )
         )
 
     async def run(self, job: Job[Payload], receive: Receive | None = None) -> Payload:
-        """Submit a job, and return its response.
+        """Queue a job, and return its response.
 
         Args:
             job: the job.
@@ -179,44 +169,27 @@ class Scheduler:
                 inputs, or what its `decode` or `encode` raised.
             ClientDisconnect: the client has left.
         """
+        with self._lock:
+            policy = self._queue(job.model).policy
+        job.admit(policy.timeout, policy.priority)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
-        job = self.submit(job, partial(_resolve, future))
+        job.future = future
+        if self.mirror is not None:
+            self.mirror(job, future)
         leave = partial(self.cancel, job, "the client left")
         with nullcontext() if receive is None else watch_client(receive, lambda: leave(ClientDisconnect())):
             try:
+                if job.model.steps:
+                    is_sampled = self.trace_setting(job.model).sample()
+                    await PipelineRun(self, job, self._settings.limits, is_sampled).run()
+                if not job.is_over:
+                    self._enqueue(job)
                 return await future
             except asyncio.CancelledError as error:
                 leave(error)
                 raise
-
-    def submit(self, job: Job[Payload], done: DoneCallback[Payload]) -> Job[Payload]:
-        """Queue a job; returns it, or the one in its place.
-
-        Args:
-            job: the job.
-            done: called once, unless this raises: with what the job's `encode` returned, or with what `run` raises.
-
-        Raises:
-            ServiceError: 503 `queue_full` or `shutting_down`.
-        """
-        if self.mirror is not None:
-            job, done = self.mirror(job, done)
-        with self._lock:
-            policy = self._queue(job.model).policy
-        job.admit(policy.timeout, policy.priority)
-        try:
-            if job.model.steps:
-                self._start_steps(job)
-            else:
-                self._enqueue(job)
-        except ServiceError as error:
-            job.on_end = partial(self._end, lambda *_: None)  # who submits it gets the exception
-            job.abort(error)
-            raise
-        job.on_end = partial(self._end, done)
-        if not job.model.steps:  # the steps have timers of their own
-            job.timer = asyncio.get_running_loop().call_later(job.deadline - job.queued, self._expire, job)
-        return job
+            finally:
+                del future  # it has the error, whose traceback refers to this frame
 
     def cancel(self, job: Job[Any], reason: str, error: BaseException) -> None:
         """End a job with an error, unless it has ended; its run stops before the model's next layer.
@@ -230,37 +203,41 @@ class Scheduler:
             return
         if job.status is None:
             self._drop(job, reason)
-        job.abort(error)
-        if job.step is not None:
-            self.cancel(job.step, reason, error)
+        self._abort(job, error)
 
-    def end_steps(self, job: Job[Any], error: BaseException | None) -> None:
-        """Have a worker encode the response of a pipeline whose steps have run, or end it with the error of a step."""
-        if job.is_over:
+    def end(
+        self,
+        job: Job[Payload],
+        status: CallStatus,
+        response: Payload | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """End a job, unless it has ended: observers get its record, and `run` its response or its error."""
+        future = job.future
+        if job.is_over or future is None:
             return
+        job.is_over = True
+        if job.timer is not None:
+            job.timer.cancel()
+        record = job.record(status, error)
+        # an error's traceback refers to the job: together they must not keep the request alive
+        job.timer = job.future = job.response = job.error = None
+        job.status = status
+        # a copy, as a worker may still be in the context itself
+        job.context.copy().run(self._observe, record)
+        if future.done():
+            return  # the task that waited was cancelled
         if error is None:
-            try:
-                self._enqueue(job)
-            except ServiceError as refusal:
-                error = refusal
-            else:
-                left = max(0.0, job.deadline - monotonic())
-                job.timer = asyncio.get_running_loop().call_later(left, self._expire, job)
-                return
-        self._drop(job, "a step has failed")
-        job.end(_status_of(error), error=error)
+            future.set_result(response)  # type: ignore[arg-type]  # there is one if there is no error
+        elif isinstance(error, RunStoppedError):  # a worker saw the deadline before the event loop did
+            future.set_exception(timed_out(job.timeout or 0.0))
+        else:
+            future.set_exception(error)
 
     def refuse_all(self, error: ServiceError) -> None:
         """Cancel all jobs; each ends with `error`."""
         for job in self._drop_all(error.message):
-            job.abort(error)
-
-    def retire(self, model: LoadedModel) -> None:
-        """Forget a model as soon as no job of it waits or runs; jobs that still come for it are accepted."""
-        with self._lock:
-            self._retired.add(model)
-            for queue in self._queues_of(model):
-                self._forget(queue)
+            self._abort(job, error)
 
     def trace_setting(self, model: LoadedModel) -> TraceSetting:
         """Return the setting that samples the runs of a model; all versions of a name share one."""
@@ -270,12 +247,12 @@ class Scheduler:
     def waiting(self, model: LoadedModel | None = None) -> int:
         """Return how many jobs wait, for one model or for all."""
         with self._lock:
-            return sum(queue.waiting for queue in self._queues_of(model))
+            return sum(queue.waiting for of, queue in self._queues.items() if model in (None, of))
 
     def running(self, model: LoadedModel | None = None) -> int:
         """Return how many jobs workers have taken, cancelled or not, for one model or for all."""
         with self._lock:
-            return sum(queue.running for queue in self._queues_of(model))
+            return sum(queue.running for of, queue in self._queues.items() if model in (None, of))
 
     def busy_workers(self) -> int:
         """Return how many workers have work, without waiting for a lock that workers may hold."""
@@ -288,14 +265,16 @@ class Scheduler:
         with self._lock:
             while True:
                 now = monotonic()
-                queue, due = self._next(now)
-                if queue is not None:
+                dues = {queue: queue.due() for queue in self._queues.values()}
+                if ready := [queue for queue, due in dues.items() if due <= now]:
                     break
                 if self._closed:
                     return None
+                earliest = min(dues.values(), default=inf)
                 self._idle += 1
-                self._changed.wait(None if due == inf else due - now)
+                self._changed.wait(None if earliest == inf else earliest - now)
                 self._idle -= 1
+            queue = min(ready, key=attrgetter("tag"))
             self._virtual_time = max(self._virtual_time, queue.tag)
             work = queue.take(now)
             self._busy += 1
@@ -322,92 +301,59 @@ class Scheduler:
         """Note that a worker has done its work; returns whether its thread looks for more."""
         queue = work.queue
         with self._lock:
-            is_replaced = not queue.finish(work, monotonic())
-            if is_replaced:
+            if work in queue.replaced:
+                queue.replaced.remove(work)
                 self._replaced -= 1
-            else:
-                self._busy -= 1
-            self._forget(queue)
-            return not is_replaced
+                return False
+            queue.finish(work, monotonic())
+            self._busy -= 1
+            return True
 
     def deliver(self, jobs: Sequence[Job[Any]]) -> None:
         """Have jobs end by their results."""
         if jobs:
-            self._call_loop(_end, jobs)
+            self._call_loop(self._end_all, jobs)
 
     def _call_loop(self, function: Callable[..., None], argument: object) -> None:
-        if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(function, argument)
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(function, argument)
 
     # with the lock
-
-    def _queues_of(self, model: LoadedModel | None) -> Sequence[ModelQueue]:
-        if model is None:
-            return list(self._queues.values())
-        queue = self._queues.get(model)
-        return [] if queue is None else [queue]
 
     def _queue(self, model: LoadedModel) -> ModelQueue:
         queue = self._queues.get(model)
         if queue is None:
             policy = scheduling_policy(model.config, self._settings, model.batching)
-            queue = self._queues[model] = ModelQueue(model, policy, self.trace_setting(model))
+            queue = self._queues[model] = ModelQueue(policy, self.trace_setting(model))
         return queue
-
-    def _forget(self, queue: ModelQueue) -> None:
-        if queue.model in self._retired and queue.is_idle:
-            self._queues.pop(queue.model, None)
-
-    def _next(self, now: float) -> tuple[ModelQueue | None, float]:
-        """Return the queue to serve next, None if none has work yet; and when the first has work."""
-        first, earliest = None, inf
-        for queue in self._queues.values():
-            due = queue.due()
-            earliest = min(earliest, due)
-            if due <= now and (first is None or queue.tag < first.tag):
-                first = queue
-        return first, earliest
 
     def _wake_another(self) -> None:
         """Wake an idle worker if there is more work, so that it does the work or waits until it is due."""
-        if self._idle and any(queue.due() < inf for queue in self._queues.values()):
-            self._changed.notify()
+        with self._lock:
+            if self._idle and any(queue.due() < inf for queue in self._queues.values()):
+                self._changed.notify()
 
     # on the event loop
 
     def _enqueue(self, job: Job[Any]) -> None:
-        """Queue a job; one of a client that has more may be evicted, and ends.
-
-        Raises:
-            ServiceError: 503 `queue_full` or `shutting_down`.
-        """
-        with self._lock:
-            if self._closed:
-                raise shutting_down()
-            queue = self._queue(job.model)
-            try:
+        """Queue a job, or end it if it has no room; one of a client that has more may be evicted, and ends."""
+        try:
+            with self._lock:
+                if self._closed:
+                    raise shutting_down()
+                queue = self._queue(job.model)
                 evicted = queue.room(self._worker_count - self._busy, job.client)
-            except ServiceError:
-                self._forget(queue)  # its model may have been retired while the job came
-                raise
-            if evicted is not None:
-                refusal = queue.refusal(is_evicted=True)
-                queue.discard(evicted)
-            queue.push(job, monotonic(), self._virtual_time)
-            wakes = self._idle and not self._is_waking and queue.due() < inf
-            self._is_waking = self._is_waking or bool(wakes)
-        if wakes:
+                queue.push(job, self._virtual_time)
+        except ServiceError as error:
+            self.end(job, CallStatus.REJECTED, error=error)
+            return
+        job.timer = self._loop.call_later(max(0.0, job.deadline - monotonic()), self._expire, job)
+        if self._idle:
             # once all that has arrived by now is queued: one worker runs it together
-            asyncio.get_running_loop().call_soon(self._wake)
+            self._loop.call_soon(self._wake_another)
         if evicted is not None:
-            evicted.cancel(refusal.message)
-            evicted.abort(refusal)
-
-    def _wake(self) -> None:
-        with self._lock:
-            self._is_waking = False
-            self._changed.notify()
+            other, refusal = evicted
+            self.cancel(other, refusal.message, refusal)
 
     def _drop(self, job: Job[Any], reason: str) -> None:
         """Drop a job that waits, or have its run stop before the next layer."""
@@ -419,10 +365,9 @@ class Scheduler:
             if queue is None:
                 return
             queue.discard(job)
-            work = queue.work_of(job)
-            self._forget(queue)
-        if work is not None:
-            asyncio.get_running_loop().call_later(GRACE_SECONDS, self._replace_worker, work)
+            stuck = [work for work in queue.work if job in work.jobs]
+        for work in stuck:
+            self._loop.call_later(GRACE_SECONDS, self._replace_worker, work)
 
     def _drop_all(self, reason: str) -> list[Job[Any]]:
         with self._lock:
@@ -434,15 +379,16 @@ class Scheduler:
     def _expire(self, job: Job[Any]) -> None:
         self.cancel(job, "its time is up", timed_out(job.timeout or 0.0))
 
-    def _end(
-        self,
-        done: DoneCallback[Payload],
-        record: CallRecord,
-        response: Payload | None,
-        error: BaseException | None,
-    ) -> None:
-        self._observe(record)
-        done(response, error)
+    def _abort(self, job: Job[Any], error: BaseException) -> None:
+        """End a job with an error, unless it has ended; a run in progress goes on."""
+        never_ran = isinstance(error, ServiceError) and not job.timestamps.forward_start
+        self.end(job, CallStatus.REJECTED if never_ran else CallStatus.CANCELED, error=error)
+
+    def _end_all(self, jobs: Iterable[Job[Any]]) -> None:
+        """End jobs by the results that they have."""
+        for job in jobs:
+            if job.status is not None:
+                self.end(job, job.status, job.response, job.error)
 
     def _observe(self, record: CallRecord) -> None:
         for observer in self._observers:
@@ -461,11 +407,11 @@ class Scheduler:
             go_on = partial(DECODERS.call, partial(worker.go_on_with_decoder, job))
             await self._decoders.run(job.client, go_on, max(0.0, job.deadline - monotonic()))
         except (ServiceError, MemoryError) as error:  # it has not begun
-            job.abort(out_of_memory() if isinstance(error, MemoryError) else error)
+            self._abort(job, out_of_memory() if isinstance(error, MemoryError) else error)
         finally:
             job.decoding = None
             self._return(job)
-        _end([job])
+        self._end_all([job])
 
     def _return(self, job: Job[Any]) -> None:
         """Have a job that has been decoded wait for a worker, unless it has ended."""
@@ -475,40 +421,20 @@ class Scheduler:
                 return
             queue.decoding.remove(job)
             if job.decoded is not None and not job.is_over and not self._closed:
-                queue.push(job, monotonic(), self._virtual_time)
+                queue.push(job, self._virtual_time)
                 self._wake_another()
-            self._forget(queue)
-
-    def _start_steps(self, job: Job[Any]) -> None:
-        """Run the steps of a pipeline, each as a job of its own; no worker waits for another.
-
-        Raises:
-            ServiceError: the queue of the first step is full, or the server shuts down.
-        """
-        is_sampled = self.trace_setting(job.model).sample()
-        PipelineRun(self, job, self._settings.limits, is_sampled).begin_step()
 
     def _replace_worker(self, work: Work) -> None:
         """Have another thread replace the one that is still at work on jobs that have all ended."""
-        queue = work.queue
         with self._lock:
             has_room = not self._closed and self._replaced < self._worker_count
-            if not has_room or work not in queue.work or not all(job.is_over for job in work.jobs):
+            if not has_room or work not in work.queue.work or not all(job.is_over for job in work.jobs):
                 return
-            try:
-                thread = self._start_thread()
-            except RuntimeError as error:  # the system has no room for another thread
-                _logger.warning("model %s: a worker is stuck: %s", queue.model.name, error)
-                return
-            queue.replace(work, monotonic())
+            thread = self._start_thread()
+            work.queue.replace(work, monotonic())
             self._replaced += 1
             self._busy -= 1
-            self._forget(queue)
-        _logger.warning(
-            "model %s: %s replaces a worker that is still busy with cancelled requests",
-            queue.model.name,
-            thread.name,
-        )
+        _logger.warning("%s replaces a worker that is still busy with cancelled requests", thread.name)
 
     def _start_thread(self) -> threading.Thread:
         # not a daemon: a thread that is killed inside a native kernel takes the process down with it
@@ -518,37 +444,6 @@ class Scheduler:
         thread.start()
         self._threads = [*(other for other in self._threads if other.is_alive()), thread]
         return thread
-
-
-def _status_of(error: BaseException) -> CallStatus:
-    """Return how a request ended that never became a job, or a pipeline whose step ended with an error."""
-    if isinstance(error, ClientDisconnect):
-        return CallStatus.CANCELED
-    if not isinstance(error, ServiceError) or error.code in ("input_mismatch", "layer_failed"):
-        return CallStatus.BACKEND
-    if error.status == HTTPStatus.GATEWAY_TIMEOUT:
-        return CallStatus.CANCELED
-    return CallStatus.REJECTED if error.status == HTTPStatus.SERVICE_UNAVAILABLE else CallStatus.OTHER
-
-
-def _end(jobs: Iterable[Job[Any]]) -> None:
-    """End jobs by their results; on the event loop."""
-    for job in jobs:
-        if job.status is None:
-            continue
-        try:
-            job.end(job.status, job.response, job.error)
-        except Exception:  # the other jobs have to end as well
-            _logger.exception("the result of a request could not be delivered")
-
-
-def _resolve(future: asyncio.Future[Payload], response: Payload | None, error: BaseException | None) -> None:
-    if future.done():
-        return  # the task that waited was cancelled
-    if error is None:
-        future.set_result(response)  # type: ignore[arg-type]  # there is one if there is no error
-    else:
-        future.set_exception(error)
 
 
 @contextmanager
@@ -561,18 +456,16 @@ def watch_client(receive: Receive, on_disconnect: Callable[[], None]) -> Iterato
     """
     loop = asyncio.get_running_loop()
     tasks: list[asyncio.Task[None]] = []
-    timer = loop.call_later(
-        WATCH_DELAY_SECONDS, lambda: tasks.append(loop.create_task(_watch(receive, on_disconnect)))
-    )
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        on_disconnect()
+
+    timer = loop.call_later(WATCH_DELAY_SECONDS, lambda: tasks.append(loop.create_task(watch())))
     try:
         yield
     finally:
         timer.cancel()
         for task in tasks:
             task.cancel()
-
-
-async def _watch(receive: Receive, on_disconnect: Callable[[], None]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    on_disconnect()

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 LARGE_ROWS = 16
 """Maximum rows of a run with captures or statistics on a worker: observation multiplies the time of a run."""
-_EXPLAINED = (ServiceError, RunStoppedError)
-"""Errors whose message says everything; the log needs the tracebacks of all others."""
 
 
 def serve(scheduler: "Scheduler") -> None:
@@ -119,9 +117,9 @@ def run(jobs: Sequence[Job[Any]], sample: Callable[[], bool]) -> None:
         jobs: jobs of equal signature, or a single one.
         sample: returns whether the next run is traced although no client requests it.
     """
-    if len(jobs) == 1 or not _run_together(jobs, sample()):
+    if not _run(jobs, is_sampled=sample()):
         for job in jobs:
-            _run_alone(job, sample())
+            _run([job], is_sampled=sample())
 
 
 def encode(job: Job[Any], outcome: RunOutcome) -> None:
@@ -145,11 +143,8 @@ def go_on_with_decoder(job: Job[Any]) -> None:
         raise RuntimeError("this thread has no decoder")
     with decoder.stoppable() as stop:
         job.stop_with(stop)
-        if job.outcome is None:
-            decode(job)
-        elif job.stop_reason() is None:
-            encode(job, job.outcome)
-        job.outcome = job.on_cancel = None
+        _is_ready(job)
+        job.on_cancel = None
     if job.is_observed and job.decoded is not None:
         run([job], lambda: False)
 
@@ -172,80 +167,50 @@ def stop_signal(jobs: Sequence[Job[Any]]) -> Iterator[StopSignal]:
             job.on_cancel = None
 
 
-def _run_alone(job: Job[Any], is_sampled: bool) -> None:
-    _begin_run(job, job.rows)
-    try:
-        with stop_signal([job]) as stop:
-            result: RunResult = job.context.run(
-                run_rows,
-                job.model,
-                job.inputs,
-                job.rows,
-                trace=max(job.trace_level, TraceLevel.ON) if is_sampled else job.trace_level,
-                capture=(job.decoded.options.capture if job.decoded else None) or (),
-                stop=stop,
-            )
-    except RunStoppedError as error:
-        _fail(job, CallStatus.CANCELED, error)
-    except BaseException as error:
-        _fail(job, CallStatus.BACKEND, error)
-    else:
-        job.timestamps.forward_end = perf_counter_ns()
-        _encode_result(job, result)
-    job.leads_run = True
-
-
-def _run_together(jobs: Sequence[Job[Any]], is_sampled: bool) -> bool:
-    """Run the model once for several jobs; returns False if it failed, so that each is to run on its own."""
-    counts = [job.rows for job in jobs]
+def _run(jobs: Sequence[Job[Any]], *, is_sampled: bool) -> bool:
+    """Run the model once; returns False if that failed for several jobs, each of which is to run on its own."""
+    first, counts, is_alone = jobs[0], [job.rows for job in jobs], len(jobs) == 1
     level = max(job.trace_level for job in jobs)
     for job in jobs:
-        _begin_run(job, sum(counts))
+        job.worker, job.batch_size = current_thread().name, sum(counts)
+        job.timestamps.forward_start = perf_counter_ns()
     try:
         with stop_signal(jobs) as stop:
-            result = run_rows(
-                jobs[0].model,
-                join([job.inputs for job in jobs]),
+            result: RunResult = first.context.run(
+                run_rows,
+                first.model,
+                first.inputs if is_alone else join([job.inputs for job in jobs]),
                 sum(counts),
                 trace=max(level, TraceLevel.ON) if is_sampled else level,
+                capture=(first.decoded.options.capture if first.decoded else None) or (),
                 stop=stop,
             )
-        parts = split(result.outputs, counts)
-    except RunStoppedError as error:
-        for job in jobs:
-            _fail(job, CallStatus.CANCELED, error)
+        parts = [result.outputs] if is_alone else split(result.outputs, counts)
+    except BaseException as error:
+        is_stopped = isinstance(error, RunStoppedError)
+        if not is_alone and not is_stopped:
+            return False  # the runs one by one find the job that caused it
         _leader(jobs).leads_run = True
+        for job in jobs:
+            _fail(job, CallStatus.CANCELED if is_stopped else CallStatus.BACKEND, error)
         return True
-    except BaseException:  # the runs one by one find the job that caused it
-        return False
     if parts is None:
         return False
-    for job in jobs:
-        job.timestamps.forward_end = perf_counter_ns()
-    leader = _leader(jobs)
+    leader, ended = _leader(jobs), perf_counter_ns()
     leader.leads_run = True
     for job, part in zip(jobs, parts, strict=True):
-        _encode_result(job, RunResult(part, result.trace if job is leader or job.trace_level else None))
+        job.timestamps.forward_end = ended
+        job.trace = result.trace if job is leader or job.trace_level else None
+        job.decoded = None
+        # a trace that is only sampled is not for the client
+        own = replace(result, outputs=part, trace=job.trace if job.trace_level else None)
+        encode(job, RunOutcome(own, job.timestamps, job.batch_size, job.is_observed))
     return True
 
 
 def _leader(jobs: Sequence[Job[Any]]) -> Job[Any]:
     """Return the job that counts a run, and records its trace if it is sampled: one that is still wanted."""
     return next((job for job in jobs if job.stop_reason() is None), jobs[0])
-
-
-def _begin_run(job: Job[Any], batch_size: int) -> None:
-    job.worker = current_thread().name
-    job.batch_size = batch_size
-    job.timestamps.forward_start = perf_counter_ns()
-
-
-def _encode_result(job: Job[Any], result: RunResult) -> None:
-    job.trace = result.trace
-    if job.trace_level is TraceLevel.OFF and result.trace is not None:
-        result = replace(result, trace=None)  # sampled: the client did not request it
-    job.decoded = None
-    encode(job, RunOutcome(result, job.timestamps, job.batch_size, job.is_observed))
 
 
 def _fail(job: Job[Any], status: CallStatus, error: BaseException) -> None:
@@ -259,7 +224,7 @@ def _fail(job: Job[Any], status: CallStatus, error: BaseException) -> None:
     elif not isinstance(error, Exception) or isinstance(error, StopIteration):
         # a future holds no StopIteration, and one that holds CancelledError looks cancelled
         error = RuntimeError(repr(error))
-    if isinstance(error, _EXPLAINED):
+    if isinstance(error, ServiceError | RunStoppedError):  # their messages say everything
         without_frames(error)
     job.decoded = None
     job.status, job.error = status, error

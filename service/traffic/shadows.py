@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic, perf_counter, time
 from typing import Any, Generic, TypeVar
@@ -21,7 +21,7 @@ from service.repository.model_entry import ModelEntry
 from service.repository.rows import count_rows, run_rows
 from service.repository.traffic_schemas import DivergenceView, ShadowRunView
 from service.scheduling.job import Job, RunOutcome
-from service.scheduling.scheduler import DoneCallback, Scheduler
+from service.scheduling.scheduler import Scheduler
 from service.traffic.model_traffic import ModelTraffic
 from service.traffic.output_difference import compare_outputs, count_other_labels
 from service.traffic.shadow_check import why_not_shadowed
@@ -73,25 +73,22 @@ class _ShadowJob(Generic[Payload]):
     """A call whose inputs and outputs are held, by reference, from its decoding until its shadow run.
 
     Args:
-        call: the call.
+        call: the call, whose decoding and encoding are noted from now on.
         tolerance: the largest relative difference of outputs that agree.
 
     Attributes:
         inputs: operand name -> array; None where its run cannot be compared, or before it is decoded.
     """
 
-    __slots__ = ("_call", "_outputs", "_seconds", "_tolerance", "inputs")
-
     def __init__(self, call: Job[Payload], tolerance: float) -> None:
-        self._call = call
+        # not the call itself, which refers to this from now on
+        self._model, self._request_id = call.model, call.request_id
+        self._decode_call, self._encode_call = call.decode, call.encode
+        call.decode, call.encode = self._decode, self._encode
         self._tolerance = tolerance
         self.inputs: Mapping[str, Array] | None = None
         self._outputs: Sequence[Array] = ()
         self._seconds = 0.0
-
-    def call(self) -> Job[Payload]:
-        """Return the call to submit in place of the one that was given; its response is the same."""
-        return replace(self._call, decode=self._decode, encode=self._encode)
 
     @property
     def byte_count(self) -> int:
@@ -108,7 +105,7 @@ class _ShadowJob(Generic[Payload]):
             find: finds the operator that diverges first; None: it is not searched for.
         """
         given = self.inputs or {}
-        ports = zip(self._call.model.graph.inputs, shadow.graph.inputs, strict=True)
+        ports = zip(self._model.graph.inputs, shadow.graph.inputs, strict=True)
         inputs = {other.operand: given[port.operand] for port, other in ports}
         found: dict[str, Any] = dict.fromkeys(("max_abs", "max_rel", "divergence", "error")) | {"labels": 0}
         began = perf_counter()
@@ -126,8 +123,8 @@ class _ShadowJob(Generic[Payload]):
             found |= self._compare(shadow, result.outputs, stop, search)
         return ShadowRunView.model_validate(
             {
-                "request_id": self._call.request_id,
-                "version": self._call.model.version,
+                "request_id": self._request_id,
+                "version": self._model.version,
                 "shadow": shadow.version,
                 "run_ms": round(self._seconds * 1e3, 4),
                 "shadow_ms": round(seconds * 1e3, 4),
@@ -140,7 +137,7 @@ class _ShadowJob(Generic[Payload]):
         self, shadow: LoadedModel, outputs: Sequence[Array], stop: StopSignal, find: FindDivergence | None
     ) -> dict[str, Any]:
         """Return the fields of a `ShadowRunView` that say how the outputs differ."""
-        model, divergence, labels = self._call.model, None, 0
+        model, divergence, labels = self._model, None, 0
         absolute, relative = compare_outputs(self._outputs, outputs)
         if absolute:
             with suppress(ServiceError):
@@ -158,14 +155,14 @@ class _ShadowJob(Generic[Payload]):
         }
 
     def _decode(self) -> Decoded:
-        decoded = self._call.decode()
+        decoded = self._decode_call()
         options = decoded.options
         if not options.capture and (options.trace or TraceLevel.OFF) < TraceLevel.STATISTICS:
             self.inputs = decoded.inputs
         return decoded
 
     def _encode(self, outcome: RunOutcome) -> Payload:
-        response = self._call.encode(outcome)
+        response = self._encode_call(outcome)
         self._outputs = outcome.result.outputs
         self._seconds = (outcome.timestamps.forward_end - outcome.timestamps.forward_start) / 1e9
         return response
@@ -215,10 +212,8 @@ class Shadows:
             statistics.refusals[version] = reason
             _logger.warning("no shadow runs", extra={FIELDS: {"model": entry.name, "reason": reason}})
 
-    def mirror(
-        self, call: Job[Payload], done: DoneCallback[Payload]
-    ) -> tuple[Job[Payload], DoneCallback[Payload]]:
-        """Return what to submit in place of a call, so that its inputs and outputs are kept if its turn has come.
+    def mirror(self, call: Job[Payload], future: asyncio.Future[Payload]) -> None:
+        """Have the inputs and outputs of a call kept, if its turn has come, until its future has the response.
 
         Every call of the server comes by here, so that a shadow run makes room for it.
         """
@@ -229,13 +224,12 @@ class Shadows:
                 self._stop.stop("requests need the worker")
         plan = self._plans.get(call.model)
         if plan is None or not plan.statistics.is_due():
-            return call, done
+            return
         reason = self._why_not_now()
         if reason is not None:
             plan.statistics.outcomes[reason] += 1
-            return call, done
-        job = _ShadowJob(call, plan.tolerance)
-        return job.call(), partial(self._end, plan, job, done)
+            return
+        future.add_done_callback(partial(self._end, plan, _ShadowJob(call, plan.tolerance)))
 
     def close(self) -> None:
         """Stop the run that is in progress, and make no more."""
@@ -249,17 +243,9 @@ class Shadows:
             return ShadowOutcome.NO_IDLE_WORKER
         return None if self._saved >= 1 else ShadowOutcome.SPARED
 
-    def _end(
-        self,
-        plan: _Plan,
-        job: _ShadowJob[Payload],
-        done: DoneCallback[Payload],
-        response: Payload | None,
-        error: BaseException | None,
-    ) -> None:
-        """Have the call answered, and then look for a worker."""
-        done(response, error)
-        if error is not None:
+    def _end(self, plan: _Plan, job: _ShadowJob[Payload], future: asyncio.Future[Payload]) -> None:
+        """Look for a worker, now that the call has its response."""
+        if future.cancelled() or future.exception() is not None:
             return
         reason = self._why_not_now()
         if reason is None and job.inputs is None:

@@ -5,14 +5,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
 
 from service.config.validation import expected, number_from_text
-from service.scheduling.trace_setting import TraceMode, TraceSetting
+from service.scheduling.trace_setting import TraceSetting
 from service.v2.document import Document
 from service.v2.schemas import TraceSettingView
 from service.v2.settings_document import parse_settings
 
 _MAX = 1 << 31
-_OWN_VALUES = {"trace_level": "own_level", "trace_rate": "own_rate", "trace_count": "own_count"}
-"""Names of the protocol -> attributes of a `TraceSetting`."""
 
 
 def _only(value: Any) -> Any:
@@ -36,7 +34,9 @@ class TraceSettingChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    trace_level: Annotated[TraceMode | None, BeforeValidator(_only), expected("OFF or TIMESTAMPS")] = None
+    trace_level: Annotated[
+        Literal["OFF", "TIMESTAMPS"] | None, BeforeValidator(_only), expected("OFF or TIMESTAMPS")
+    ] = None
     trace_rate: Annotated[
         StrictInt | None, Field(ge=0, lt=_MAX), _from_text, expected("a whole number from 0")
     ] = None
@@ -53,29 +53,31 @@ class TraceSettingChange(BaseModel):
 def show_trace_setting(setting: TraceSetting) -> TraceSettingView:
     """Return the setting in force."""
     return TraceSettingView(
-        trace_level=[setting.level.value],
-        trace_rate=str(setting.rate),
-        trace_count=str(setting.count),
+        trace_level=[setting.values["trace_level"]],
+        trace_rate=str(setting.values["trace_rate"]),
+        trace_count=str(setting.values["trace_count"]),
         trace_file="",
         log_frequency="0",
         trace_mode="triton",
     )
 
 
-def change_trace_setting(setting: TraceSetting, start: TraceSetting, values: Document) -> TraceSettingView:
+def change_trace_setting(setting: TraceSetting, values: Document) -> TraceSettingView:
     """Change a setting: everything that is given, or nothing if any value is invalid.
 
     Args:
         setting: what to change.
-        start: what null restores: a setting with the values at the start.
-        values: name -> value; numbers may be text, as Triton's clients write them.
+        values: name -> value; numbers may be text, as Triton's clients write them. Null restores that of the server,
+            or at its start.
 
     Raises:
         ServiceError: 400 `invalid_setting`.
     """
     change = parse_settings("trace setting", TraceSettingChange, values)
-    for name, own in _OWN_VALUES.items():
-        if name in change.model_fields_set:
-            value = getattr(change, name)
-            setattr(setting, own, getattr(start, own) if value is None else value)
+    for name in change.model_fields_set & setting.values.keys():
+        value = getattr(change, name)
+        if value is None:
+            setting.values.maps[0].pop(name, None)
+        else:
+            setting.values[name] = value
     return show_trace_setting(setting)

@@ -25,16 +25,12 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray's own
 SMALL, MEDIUM, LARGE = 1, 300, 1000
 """Rows of 3136 bytes: 3 KB, just below 1 MiB, and 3 MB."""
 _TWO_REPLICAS = {"num_replicas": 2, "max_replicas_per_node": 1, "health_check_period_s": 1.0}
-TWO = Application({"deployment": _TWO_REPLICAS})
+TWO = Application(options=_TWO_REPLICAS)
 """What most tests need: each leaves it to the next as it was, which saves starting and ending replicas for each."""
 GRPC_PORT = quiet_port()
 SINGLE = Application(
-    {
-        "queue_size": 0,
-        "workers": 1,
-        "grpc_port": GRPC_PORT,
-        "deployment": {"num_replicas": 1, "max_replicas_per_node": 1},
-    }
+    {"queue_size": 0, "workers": 1, "grpc_port": GRPC_PORT},
+    {"num_replicas": 1, "max_replicas_per_node": 1},
 )
 
 
@@ -135,7 +131,7 @@ def test_a_redeployment_costs_no_request(cluster: RayCluster, responses: dict[in
     assert _status(idle) == 200
     with load_on(cluster.port, digits_request(SMALL), responses[SMALL]) as load:
         load.wait_for(100)
-        cluster.run(Application({"queue_size": 65, "deployment": _TWO_REPLICAS}))
+        cluster.run(Application({"queue_size": 65}, _TWO_REPLICAS))
         wait_until(lambda: _new_of(cluster, before) == 2, "two new replicas")
         load.wait_for(100)
     assert not load.failures, load.failures[:5]
@@ -181,8 +177,8 @@ def test_replicas_response_grpc_at_their_nodes(cluster: RayCluster) -> None:
 
 def test_replicas_follow_the_load(cluster: RayCluster, responses: dict[int, bytes]) -> None:
     delays = {"upscale_delay_s": 0.5, "downscale_delay_s": 1.0, "look_back_period_s": 10.5}
-    scaling = {"min_replicas": 1, "max_replicas": 2, **delays}
-    cluster.have(Application({"deployment": {"autoscaling": scaling, "max_replicas_per_node": 1}}))
+    scaling = {"min_replicas": 1, "max_replicas": 2, "target_ongoing_requests": 2, **delays}
+    cluster.have(Application(options={"autoscaling_config": scaling, "max_replicas_per_node": 1}))
     with load_on(cluster.port, digits_request(SMALL), responses[SMALL], connections=1) as load:
         load.wait_for(20)
         assert len(cluster.replicas()) == 1
@@ -199,8 +195,8 @@ def test_each_model_is_an_application_below_a_prefix(
     cluster: RayCluster, responses: dict[int, bytes]
 ) -> None:
     path = "/v2/models/digits"
-    half = {"deployment": {"num_cpus": 0.5}}
-    cluster.have(Application(half, "own", path), Application(half, "mounted", "/numbers"))
+    half = {"ray_actor_options": {"num_cpus": 0.5}}
+    cluster.have(Application({}, half, "own", path), Application({}, half, "mounted", "/numbers"))
     wait_until(lambda: _responses(cluster.port, f"{path}/infer", "/numbers/readyz"), "both applications")
     assert _outputs(cluster.port, SMALL, f"{path}/infer") == responses[SMALL]
     assert _outputs(cluster.port, SMALL, f"/numbers{path}/infer") == responses[SMALL]

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from service.ray import build, environment
+from service.ray import application as ray_application
+from service.ray import environment
 from tests.bench.service.server import ROOT
 
 WAIT_SECONDS = 150.0
@@ -90,19 +91,21 @@ class Application:
     """What is deployed.
 
     Attributes:
-        arguments: of `build`, besides the models; `deployment` among them.
+        settings: of the server, besides the models.
+        options: of the deployment.
         name: of the application.
         prefix: of its routes.
     """
 
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     name: str = "kuiper"
     prefix: str = "/"
 
     @property
     def count(self) -> int:
         """How many replicas it has, or at least has where their number follows the load."""
-        number: int = self.arguments.get("deployment", {}).get("num_replicas", 1)
+        number: int = self.options.get("num_replicas", 1)
         return number
 
 
@@ -145,9 +148,10 @@ class RayCluster:
         """Deploy an application, again where it runs already, and wait until it does."""
         from ray import serve
 
-        arguments = {"models": str(MODELS / "digits")} | dict(application.arguments)
+        settings = {"models": str(MODELS / "digits")} | dict(application.settings)
         self.applications[application.name] = application
-        serve.run(build(arguments), name=application.name, route_prefix=application.prefix)
+        made = ray_application(settings, **application.options)
+        serve.run(made, name=application.name, route_prefix=application.prefix)
         self.wait_for_replicas(application)
 
     def delete(self, *names: str) -> None:

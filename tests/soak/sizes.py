@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from service.config.model_config import load_model_config
-from service.scheduling.policy import SchedulingPolicy
+from service.repository.batching import run_sizes
 from tests.service.codec.payloads import npy
 from tests.service.server.process import ROOT
 from tests.service.v2.bodies import binary_input, json_input
@@ -26,7 +26,7 @@ def formed(rows: Sequence[int], largest: int) -> frozenset[int]:
         rows: what single requests bring.
         largest: most rows of a batch; requests that bring more are run alone.
     """
-    wanted = SchedulingPolicy(max_batch_size=largest).batch_sizes
+    wanted = frozenset(run_sizes(largest))
     sizes = {*rows, *wanted}
     growing = {0}
     while growing:

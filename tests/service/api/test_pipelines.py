@@ -11,14 +11,15 @@ from httpx import AsyncClient
 from PIL import Image
 
 from service.config.settings import Settings
+from service.scheduling.job import CallStatus
 from service.services import services_of
 from tests.cases import check_each
 from tests.service.api.responses import check_error, values
-from tests.service.api.test_infer_queue import Gate, number
+from tests.service.api.test_infer_queue import Gate, number, waiting_in_queue
 from tests.service.codec.payloads import encoded
 from tests.service.conftest import client_of, running
 from tests.service.models import DIGIT, DIGIT_CONFIG, VECTOR, add_model, add_pipeline
-from tests.service.scheduling.stubs import expire, jobs_of
+from tests.service.scheduling.stubs import Records, expire, jobs_of
 
 pytestmark = pytest.mark.anyio
 
@@ -206,6 +207,26 @@ async def test_the_deadline_is_that_of_all_steps(
         while services_of(app).scheduler.running():
             await asyncio.sleep(0)
     assert len(gate.reasons) == 1
+
+
+async def test_a_pipeline_whose_time_passes_in_the_queue_is_recorded_as_rejected(
+    app: FastAPI, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, records, scheduler = Gate(monkeypatch), Records(), services_of(app).scheduler
+    monkeypatch.setattr(scheduler, "_observers", [records])
+    running = asyncio.create_task(client.post("/infer?model=double", json=number(1)))
+    await gate.has_begun()
+    late = asyncio.create_task(client.post("/infer?model=row", json=number(1)))
+    await waiting_in_queue(app, 1)
+    expire(scheduler)
+    gate.open.set()
+    for task in (running, late):
+        check_error(await task, 504, "timeout")
+    assert {record.model: record.status for record in records} == {
+        "double": CallStatus.CANCELED,
+        "vector": CallStatus.REJECTED,
+        "row": CallStatus.REJECTED,
+    }
 
 
 async def test_the_timeout_of_a_pipeline_is_that_of_its_steps(

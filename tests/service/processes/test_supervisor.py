@@ -9,13 +9,17 @@ from types import SimpleNamespace
 import pytest
 
 from service.processes import supervisor
-from service.processes.slot import START_FAILED, take_slot
+from service.processes.slot import START_FAILED, Slot, take_slot
 from service.processes.supervisor import Supervisor, run_processes
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(os.name != "posix", reason="several processes need a POSIX system"),
 ]
+
+
+def slot_of(processes: int, listening: socket.socket, metrics: Path) -> Slot:
+    return Slot(processes, [listening.fileno()], str(metrics), None)
 
 
 async def test_server_ends_in_words_where_the_system_starts_no_process(
@@ -26,7 +30,7 @@ async def test_server_ends_in_words_where_the_system_starts_no_process(
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
     with socket.socket() as listening, caplog.at_level(logging.ERROR):
-        assert await Supervisor(2, "", [listening], str(tmp_path)).run() == START_FAILED
+        assert await Supervisor(slot_of(2, listening, tmp_path), "").run() == START_FAILED
     assert [record.message for record in caplog.records] == [
         "no process can be started: Resource temporarily unavailable"
     ]
@@ -44,7 +48,7 @@ async def test_processes_that_start_together_have_slots_of_their_own(
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
     with socket.socket() as listening:
-        supervisor = Supervisor(3, "", [listening], str(tmp_path))
+        supervisor = Supervisor(slot_of(3, listening, tmp_path), "")
         started = await asyncio.gather(*(supervisor._start() for _ in range(4)))
     assert sorted(numbers) == [0, 1, 2, 3]
     for process in started:
@@ -74,7 +78,7 @@ async def test_restarts_wait_longer_until_a_process_has_lived_for_a_while(
     monkeypatch.setattr(supervisor, "monotonic", lambda: now[0])
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with socket.socket() as listening:
-        made = Supervisor(2, "", [listening], str(tmp_path))
+        made = Supervisor(slot_of(2, listening, tmp_path), "")
         made._serving = [await made._start()]
         with pytest.raises(asyncio.CancelledError):
             await made._keep(0)

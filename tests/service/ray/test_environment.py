@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 from service.ray import environment
 
 
@@ -17,19 +15,6 @@ def test_haproxy_is_on_and_replays() -> None:
     assert buffer > 1 << 20
     assert buffer < int(variables["MALLOC_MMAP_THRESHOLD_"]) < int(variables["MALLOC_TRIM_THRESHOLD_"])
     assert all(isinstance(value, str) and value for value in variables.values())
-
-
-def test_nothing_is_replayed_that_may_have_run() -> None:
-    variables = environment(replayed_bytes=0)
-    assert "RAY_SERVE_HAPROXY_RETRY_ON" not in variables  # Ray's own: only what was never sent
-    assert "RAY_SERVE_HAPROXY_TUNE_BUFSIZE" not in variables
-    assert "MALLOC_MMAP_THRESHOLD_" not in variables
-    assert variables["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
-
-
-def test_a_negative_number_of_bytes_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least"):
-        environment(replayed_bytes=-1)
 
 
 def test_the_command_prints_what_a_shell_reads() -> None:

@@ -10,7 +10,8 @@ from httpx import ASGITransport, AsyncClient
 from uvicorn.config import HTTP_PROTOCOLS, Config
 from uvicorn.server import ServerState
 
-from service.config.machine import Machine
+from service.config import machine as machine_module
+from service.config.machine import Machine, this_machine
 from service.errors import ServiceError
 from service.ray import replica as replica_module
 from service.ray.replica import Replica
@@ -25,6 +26,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A node of three CPUs, whose process is left as it was."""
     machine = Machine(3, "Ray", 1 << 30, "Ray")
     monkeypatch.setattr(replica_module, "_assigned_machine", lambda: machine)
+    monkeypatch.setattr(machine_module, "_given", [])
     monkeypatch.setitem(HTTP_PROTOCOLS, "auto", HTTP_PROTOCOLS["auto"])
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "127.0.0.1")
     root = logging.getLogger()
@@ -48,7 +50,6 @@ async def test_a_replica_is_the_server(models: Path) -> None:
         current_default_thread_limiter().total_tokens = 1_000_000  # as Ray does
         await replica.check_health()
         assert current_default_thread_limiter().total_tokens == 2
-        assert await replica.record_autoscaling_stats() == {"load": 0.0, "workers": 3.0}
     with pytest.raises(ServiceError, match="shut"):
         await replica.check_health()
 
@@ -70,8 +71,10 @@ async def test_uvicorn_speaks_http_with_the_servers_own_connection(models: Path)
 async def test_workers_fit_the_cpus_of_the_replica(
     models: Path, given: dict[str, int], workers: int, threads: int
 ) -> None:
-    settings = services_of(Replica({"models": str(models)} | given).application).settings
+    services = services_of(Replica({"models": str(models)} | given).application)
+    settings = services.settings
     assert (settings.worker_count, settings.thread_count) == (workers, threads)
+    assert this_machine().cpus == 3, "all that is sized by the machine, as are the threads that load models"
     assert settings.max_body_bytes < 1 << 30
 
 

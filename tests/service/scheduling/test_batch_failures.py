@@ -29,22 +29,6 @@ from tests.service.scheduling.stubs import (
 pytestmark = pytest.mark.anyio
 
 
-async def test_others_are_answered_when_one_response_cannot_be_delivered(
-    start: Start, graph: StubGraph, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse(response: object, error: object) -> None:
-        raise ZeroDivisionError("not taken")
-
-    scheduler, model = start(), model_of(graph, batch_size=4)
-    first = await blocked(scheduler, graph, model)
-    scheduler.submit(call_of(model, rows(1)), refuse)
-    tasks = await queue(scheduler, call_of(model, rows(2)))
-    graph.open.set()
-    assert await asyncio.gather(first, *tasks) == [[2000], [4]]
-    assert graph.firsts == [[1000], [1, 2]]
-    assert "not taken" in caplog.text
-
-
 async def test_call_that_cannot_be_decoded_fails_alone(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
@@ -158,13 +142,14 @@ async def test_nothing_of_a_call_that_was_refused_outlives_it(start: Start, grap
         return weakref.ref(body), fail
 
     scheduler, model = start(), model_of(graph)
-    refused: list[BaseException | None] = []
     gc.disable()
     try:
         body, decode = exchange()
-        scheduler.submit(call_of(model, rows(), decode=decode), lambda _, error: refused.append(error))
+        task = asyncio.create_task(scheduler.run(call_of(model, rows(), decode=decode)))
         del decode
-        await until(lambda: bool(refused))
+        await asyncio.wait([task])
+        assert isinstance(task.exception(), ServiceError)
+        del task
         assert await scheduler.run(call_of(model, rows(1)), stay) == [2], "the worker has gone on"
         assert body() is None
     finally:

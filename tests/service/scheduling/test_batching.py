@@ -106,7 +106,7 @@ async def test_sampled_trace_is_recorded_and_not_answered(
     responses = [await scheduler.run(call_of(model, rows(1), encode=has_trace), stay) for _ in range(4)]
     assert responses == [False] * 4
     assert [record.trace is not None for record in records] == [False, True, False, True]
-    scheduler.trace_setting(model).own_rate = 0
+    scheduler.trace_setting(model).values["trace_rate"] = 0
     await scheduler.run(call_of(model, rows(1)), stay)
     await scheduler.run(call_of(model, rows(1)), stay)
     assert [record.trace for record in records[4:]] == [None, None]
@@ -142,11 +142,11 @@ async def test_priority_is_kept_in_batches(start: Start, graph: StubGraph) -> No
 async def test_only_calls_that_may_meet_others_are_matched_with_them(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, delay: int
 ) -> None:
-    matched: list[int] = []
+    matched: list[float] = []
     add = Batcher.add
 
     def match(self: Batcher, call: Job[Any]) -> None:
-        matched.append(call.number)
+        matched.append(call.queued)
         add(self, call)
 
     monkeypatch.setattr(Batcher, "add", match)

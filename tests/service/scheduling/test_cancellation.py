@@ -191,45 +191,41 @@ async def test_all_calls_can_be_refused(start: Start, graph: StubGraph, records:
 async def test_call_that_has_ended_keeps_nothing_of_its_request_alive(
     start: Start, graph: StubGraph, is_sound: bool
 ) -> None:
-    class Request:
-        def __init__(self) -> None:
-            self.ended = asyncio.Event()
+    class Body:
+        def decode(self) -> Decoded:
+            if is_sound:
+                return Decoded({"0": rows(1)})
+            raise ServiceError(400, "invalid_json", "no")
 
-        def end(self, response: object, error: BaseException | None) -> None:
-            self.ended.set()
-
-    def decode() -> Decoded:
-        if is_sound:
-            return Decoded({"0": rows(1)})
-        raise ServiceError(400, "invalid_json", "no")
-
-    scheduler, request = start(), Request()
+    scheduler, body = start(), Body()
+    watched = weakref.ref(body)
     gc.disable()  # an error, its traceback and the call refer to each other
     try:
-        pending = scheduler.submit(call_of(model_of(graph), rows(), decode=decode), request.end)
-        await request.ended.wait()
-        watched = weakref.ref(request)
-        del request
+        task = asyncio.create_task(scheduler.run(call_of(model_of(graph), rows(), decode=body.decode)))
+        del body
+        await asyncio.wait([task])
+        assert isinstance(task.exception(), ServiceError) != is_sound
+        del task
         await until(lambda: watched() is None)
     finally:
         gc.enable()
-    assert pending.is_over
 
 
 async def test_end_of_a_call_is_reported_once(start: Start, graph: StubGraph, records: Records) -> None:
-    scheduler, ends = start(), []
+    scheduler, call = start(), call_of(model_of(graph), rows(1))
     graph.close()
-    pending = scheduler.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
+    task = asyncio.create_task(scheduler.run(call))
     await graph.has_begun()
     gone = ClientDisconnect()
-    scheduler.cancel(pending, "the client left", gone)
-    scheduler.cancel(pending, "the client left once more", ClientDisconnect())
+    scheduler.cancel(call, "the client left", gone)
+    scheduler.cancel(call, "the client left once more", ClientDisconnect())
     scheduler.refuse_all(shutting_down())
     graph.open.set()
     await settled(scheduler)
     await asyncio.to_thread(scheduler.close)
-    await asyncio.sleep(0)
-    assert ends == [(None, gone)]
+    with pytest.raises(ClientDisconnect) as caught:
+        await task
+    assert caught.value is gone
     assert [record.status for record in records] == [CallStatus.CANCELED]
 
 
@@ -248,23 +244,23 @@ async def test_an_observer_that_fails_keeps_no_client_waiting(
 async def test_refused_call_is_recorded_and_raised_but_not_logged(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    scheduler, ends = start(), []
+    scheduler = start()
     await asyncio.to_thread(scheduler.close)
     with pytest.raises(ServiceError, match="shutting down"):
-        scheduler.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
-    assert ends == []
+        await scheduler.run(call_of(model_of(graph), rows(1)))
     assert [record.status for record in records] == [CallStatus.REJECTED]
 
 
-async def test_refused_call_keeps_no_retired_model_alive(start: Start, graph: StubGraph) -> None:
-    scheduler, busy, retired = start(queue_size=0), model_of(graph), model_of(graph)
+async def test_refused_call_keeps_no_model_alive(start: Start, graph: StubGraph) -> None:
+    scheduler, busy, unloaded = start(queue_size=0), model_of(graph), model_of(graph)
     graph.close()
     running = Client(scheduler).ask(call_of(busy, rows(1)))
     await graph.has_begun()
-    scheduler.retire(retired)
     with pytest.raises(ServiceError, match="the queue is full"):
-        scheduler.submit(call_of(retired, rows(1)), lambda *_: None)
-    assert retired not in scheduler._queues
+        await scheduler.run(call_of(unloaded, rows(1)))
+    del unloaded
+    gc.collect()
+    assert list(scheduler._queues) == [busy]
     graph.open.set()
     assert await running == [2]
 

@@ -58,8 +58,8 @@ def test_calls_are_served_by_priority_then_round_robin_then_as_they_came(
     for priority in (1, 2, 3):
         of_class = [call for call in served if call.priority == priority]
         for client in "abcd":
-            numbers = [call.number for call in of_class if call.client == client]
-            assert numbers == sorted(numbers)
+            times = [call.queued for call in of_class if call.client == client]
+            assert times == sorted(times)
         counts = [Counter(call.client for call in of_class[:end]) for end in range(len(of_class) + 1)]
         totals = counts[-1]
         for had in counts:  # no client has been served twice more often than one that still waits

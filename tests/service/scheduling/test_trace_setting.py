@@ -1,6 +1,14 @@
 """Which runs are sampled."""
 
-from service.scheduling.trace_setting import TraceMode, TraceSetting
+from typing import Any
+
+from service.scheduling.trace_setting import TraceSetting
+
+
+def setting_of(rate: int, **values: Any) -> TraceSetting:
+    setting = TraceSetting.of_server(rate)
+    setting.values.update({f"trace_{name}": value for name, value in values.items()})
+    return setting
 
 
 def samples(setting: TraceSetting, runs: int) -> list[int]:
@@ -8,37 +16,37 @@ def samples(setting: TraceSetting, runs: int) -> list[int]:
 
 
 def test_every_nth_run_is_traced() -> None:
-    assert samples(TraceSetting(3), 10) == [3, 6, 9]
+    assert samples(setting_of(3), 10) == [3, 6, 9]
 
 
 def test_none_is_traced_at_rate_0_or_level_off() -> None:
-    assert samples(TraceSetting(0), 5) == []
-    assert samples(TraceSetting(1, TraceMode.OFF), 5) == []
+    assert samples(setting_of(0), 5) == []
+    assert samples(setting_of(1, level="OFF"), 5) == []
 
 
 def test_count_ends_it() -> None:
-    setting = TraceSetting(2, count=2)
+    setting = setting_of(2, count=2)
     assert samples(setting, 10) == [2, 4]
-    assert setting.count == 0
+    assert setting.values["trace_count"] == 0
 
 
 def test_model_follows_the_server_in_what_it_does_not_set() -> None:
-    server = TraceSetting(1)
+    server = setting_of(1)
     model = server.for_model()
-    assert (model.level, model.rate, model.count) == (TraceMode.TIMESTAMPS, 1, -1)
-    server.own_rate = 2
+    assert dict(model.values) == {"trace_level": "TIMESTAMPS", "trace_rate": 1, "trace_count": -1}
+    server.values["trace_rate"] = 2
     assert samples(model, 4) == [2, 4]
-    model.own_rate = 1
-    server.own_level = TraceMode.OFF
+    model.values["trace_rate"] = 1
+    server.values["trace_level"] = "OFF"
     assert samples(model, 4) == []
-    model.own_level = TraceMode.TIMESTAMPS
+    model.values["trace_level"] = "TIMESTAMPS"
     assert samples(model, 2) == [1, 2]
     assert samples(server.for_model(), 2) == []
 
 
 def test_count_of_the_server_is_shared() -> None:
-    server = TraceSetting(1, count=3)
+    server = setting_of(1, count=3)
     first, second = server.for_model(), server.for_model()
     assert (samples(first, 2), samples(second, 2)) == ([1, 2], [1])
-    first.own_count = 1
-    assert (samples(first, 2), server.count) == ([1], 0)
+    first.values["trace_count"] = 1
+    assert (samples(first, 2), server.values["trace_count"]) == ([1], 0)

@@ -41,9 +41,9 @@ class Server:
         self.shadows = Shadows(scheduler, workers, lambda *_: None)
         self.shadows.watch(entry, self.traffic)
 
-    def respond(self, version: str = "1") -> str:
+    async def respond(self, version: str = "1") -> str:
         """Submit a call, and do what a worker does; returns the response."""
-        responses: list[Any] = []
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         call: Job[str] = Job(
             model=self.entry.versions[version],
             protocol=ProtocolName.INFER,
@@ -52,11 +52,12 @@ class Server:
             encode=lambda _: "response",
             received_ns=perf_counter_ns(),
         )
-        call, done = self.shadows.mirror(call, lambda response, _: responses.append(response))
+        self.shadows.mirror(call, future)
         decoded = call.decode()
         outputs = call.model.graph.forward(decoded.inputs)
-        done(call.encode(RunOutcome(RunResult(outputs), Timestamps(0), 1)), None)
-        return str(responses.pop())
+        future.set_result(call.encode(RunOutcome(RunResult(outputs), Timestamps(0), 1)))
+        await asyncio.sleep(0)  # until its callbacks are called
+        return future.result()
 
     @property
     def outcomes(self) -> dict[ShadowOutcome, int]:
@@ -82,25 +83,25 @@ def server(root: Path) -> Iterator[Server]:
 
 
 async def test_a_run_is_made_while_workers_are_idle(server: Server) -> None:
-    assert server.respond() == "response"
+    assert await server.respond() == "response"
     assert await server.ended() == {ShadowOutcome.DIFFERS: 1}
 
 
 async def test_the_shadow_has_no_shadow(server: Server) -> None:
-    assert server.respond("2") == "response"
+    assert await server.respond("2") == "response"
     assert server.outcomes == {}
 
 
 async def test_no_run_is_made_while_half_of_the_workers_are_busy(server: Server) -> None:
     server.busy = 1
-    server.respond()
+    await server.respond()
     assert await server.ended() == {ShadowOutcome.NO_IDLE_WORKER: 1}
 
 
 async def test_nothing_waits_behind_a_run_that_waits(server: Server) -> None:
     server.busy = 1
-    server.respond()
-    server.respond()
+    await server.respond()
+    await server.respond()
     assert server.outcomes == {ShadowOutcome.NO_IDLE_WORKER: 1}
     assert await server.ended(2) == {ShadowOutcome.NO_IDLE_WORKER: 2}
 
@@ -117,31 +118,31 @@ async def test_a_run_stops_when_requests_need_the_last_worker(
         raise RunStoppedError(stop())
 
     monkeypatch.setattr(shadows, "run_rows", run_rows)
-    server.respond()
+    await server.respond()
     async with asyncio.timeout(SOON):
         await began.wait()
-    server.respond("2")
+    await server.respond("2")
     assert server.outcomes == {}
     server.busy = 1
-    server.respond("2")
+    await server.respond("2")
     assert await server.ended() == {ShadowOutcome.NO_IDLE_WORKER: 1}
 
 
 async def test_runs_that_meet_requests_are_spared_in_the_end(server: Server) -> None:
     server.shadows._saved = 0.0
     for _ in range(190):
-        server.respond("2")
-    server.respond()  # one request in two hundred may be met
+        await server.respond("2")
+    await server.respond()  # one request in two hundred may be met
     assert server.outcomes == {ShadowOutcome.SPARED: 1}
     for _ in range(10):
-        server.respond("2")
-    server.respond()
+        await server.respond("2")
+    await server.respond()
     assert await server.ended(2) == {ShadowOutcome.SPARED: 1, ShadowOutcome.DIFFERS: 1}
 
 
 async def test_large_calls_are_not_kept(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadows, "MAX_BYTES", 23)  # inputs and outputs have 12 bytes each
-    server.respond()
+    await server.respond()
     assert server.outcomes == {ShadowOutcome.TOO_LARGE: 1}
 
 
@@ -150,7 +151,7 @@ async def test_a_run_that_fails_is_counted(server: Server, monkeypatch: pytest.M
         raise InputError("no such input")
 
     monkeypatch.setattr(shadows, "run_rows", run_rows)
-    server.respond()
+    await server.respond()
     assert await server.ended() == {ShadowOutcome.FAILED: 1}
     assert server.traffic.shadow is not None
     (run,) = server.traffic.shadow.newest_first()
@@ -158,8 +159,8 @@ async def test_a_run_that_fails_is_counted(server: Server, monkeypatch: pytest.M
 
 
 async def test_no_run_begins_when_the_server_ends(server: Server) -> None:
-    server.respond()
+    await server.respond()
     server.shadows.close()
     assert await server.ended() == {ShadowOutcome.NO_IDLE_WORKER: 1}
-    server.respond()
+    await server.respond()
     assert server.outcomes == {ShadowOutcome.NO_IDLE_WORKER: 2}

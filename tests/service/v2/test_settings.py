@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.errors import ServiceError
-from service.scheduling.trace_setting import TraceMode, TraceSetting
+from service.scheduling.trace_setting import TraceSetting
 from service.v2.log_settings import change_log_settings, show_log_settings
 from service.v2.trace_settings import change_trace_setting, show_trace_setting
 
@@ -62,32 +62,35 @@ def test_log_settings_that_cannot_be_had(values: dict[str, Any], word: str) -> N
 
 
 def test_trace_setting_is_changed_and_goes_back() -> None:
-    start, setting = TraceSetting(100), TraceSetting(100)
-    shown = change_trace_setting(
-        setting, start, {"trace_level": ["OFF"], "trace_rate": "7", "trace_count": 3}
-    )
-    assert (setting.level, setting.rate, setting.count) == (TraceMode.OFF, 7, 3)
+    setting = TraceSetting.of_server(100)
+    shown = change_trace_setting(setting, {"trace_level": ["OFF"], "trace_rate": "7", "trace_count": 3})
+    assert dict(setting.values) == {"trace_level": "OFF", "trace_rate": 7, "trace_count": 3}
     assert (shown.trace_level, shown.trace_rate, shown.trace_count) == (["OFF"], "7", "3")
     assert shown == show_trace_setting(setting)
-    change_trace_setting(setting, start, {"trace_level": None, "trace_rate": None, "trace_count": None})
-    assert (setting.level, setting.rate, setting.count) == (TraceMode.TIMESTAMPS, 100, -1)
+    change_trace_setting(setting, {"trace_level": None, "trace_rate": None, "trace_count": None})
+    assert dict(setting.values) == {
+        "trace_level": "TIMESTAMPS",
+        "trace_rate": 100,
+        "trace_count": -1,
+    }
 
 
 def test_model_goes_back_to_the_servers_setting() -> None:
-    server = TraceSetting(100)
+    server = TraceSetting.of_server(100)
     model = server.for_model()
-    change_trace_setting(model, server.for_model(), {"trace_rate": 5})
-    assert (server.rate, model.rate) == (100, 5)
-    change_trace_setting(model, server.for_model(), {"trace_rate": None})
-    change_trace_setting(server, TraceSetting(100), {"trace_rate": 9})
-    assert model.rate == 9
+    change_trace_setting(model, {"trace_rate": 5})
+    assert (server.values["trace_rate"], model.values["trace_rate"]) == (100, 5)
+    change_trace_setting(model, {"trace_rate": None})
+    change_trace_setting(server, {"trace_rate": 9})
+    assert model.values["trace_rate"] == 9
 
 
 def test_what_is_shown_may_be_sent_back() -> None:
     assert change_log_settings(show_log_settings().model_dump()) == show_log_settings()
-    setting = TraceSetting(7, TraceMode.OFF)
+    setting = TraceSetting.of_server(7)
+    setting.values["trace_level"] = "OFF"
     shown = show_trace_setting(setting)
-    assert change_trace_setting(setting, TraceSetting(100), shown.model_dump()) == shown
+    assert change_trace_setting(setting, shown.model_dump()) == shown
 
 
 @pytest.mark.parametrize(
@@ -110,8 +113,8 @@ def test_what_is_shown_may_be_sent_back() -> None:
     ],
 )
 def test_trace_settings_that_cannot_be_had(values: dict[str, Any], word: str) -> None:
-    setting = TraceSetting(100)
+    setting = TraceSetting.of_server(100)
     with pytest.raises(ServiceError, match=word) as caught:
-        change_trace_setting(setting, TraceSetting(100), values)
+        change_trace_setting(setting, values)
     assert (caught.value.status, caught.value.code) == (400, "invalid_setting")
-    assert setting.rate == 100
+    assert setting.values["trace_rate"] == 100
