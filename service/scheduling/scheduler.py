@@ -27,8 +27,7 @@ from service.scheduling import worker
 from service.scheduling.job import CallObserver, CallRecord, CallStatus, Job, ProtocolName, Timestamps
 from service.scheduling.pipeline_run import PipelineRun, name_step
 from service.scheduling.policy import scheduling_policy
-from service.scheduling.queue import ModelQueue, Work
-from service.scheduling.trace_setting import TraceSetting
+from service.scheduling.queue import ModelQueue, TraceSetting, Work
 
 Payload = TypeVar("Payload")
 WATCH_DELAY_SECONDS = 0.02

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
 
 from service.config.validation import expected, number_from_text
-from service.scheduling.trace_setting import TraceSetting
+from service.scheduling.queue import TraceSetting
 from service.v2.document import Document
 from service.v2.schemas import TraceSettingView
 from service.v2.settings_document import parse_settings

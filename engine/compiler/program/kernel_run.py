@@ -68,7 +68,7 @@ class KernelRun:
             done = run_segment(self._threads, self._instruction.segment, arena.table_address, None, stop)
         finally:
             self._arenas.give_back(arena)
-        if done < len(self._instruction.segment):
+        if done < len(self._instruction.segment.steps):
             raise self._stopped(done, stop)
         if self._dtypes is not None:
             pairs = zip(outputs, self._dtypes, strict=True)

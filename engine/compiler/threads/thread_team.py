@@ -134,8 +134,9 @@ class ThreadTeamPool:
 def _arguments(
     segment: Segment, table_address: int, timestamps: Array | None, stop: StopSignal | None
 ) -> tuple[int, int, int, int, int]:
-    stamps_address = 0 if timestamps is None else _timestamps_address(timestamps, len(segment))
-    return segment.address, len(segment), table_address, stamps_address, 0 if stop is None else stop.address
+    steps = len(segment.steps)
+    stamps_address = 0 if timestamps is None else _timestamps_address(timestamps, steps)
+    return segment.address, steps, table_address, stamps_address, 0 if stop is None else stop.address
 
 
 def _timestamps_address(timestamps: Array, steps: int) -> int:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from service.scheduling.batch import Batcher
 from service.scheduling.job import Job
 from service.scheduling.policy import SchedulingPolicy
-from service.scheduling.queue import LONGEST_RETRY_AFTER, ModelQueue, ServiceRate, Work
-from service.scheduling.trace_setting import TraceSetting
+from service.scheduling.queue import LONGEST_RETRY_AFTER, ModelQueue, ServiceRate, TraceSetting, Work
 from tests.service.scheduling.stubs import StubGraph, call_of, model_of, rows
 
 MODEL = model_of(StubGraph())

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.scheduling.trace_setting import TraceSetting
+from service.scheduling.queue import TraceSetting
 
 
 def setting_of(rate: int, **values: Any) -> TraceSetting:

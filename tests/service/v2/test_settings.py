@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.errors import ServiceError
-from service.scheduling.trace_setting import TraceSetting
+from service.scheduling.queue import TraceSetting
 from service.v2.log_settings import change_log_settings, show_log_settings
 from service.v2.trace_settings import change_trace_setting, show_trace_setting
 
