@@ -41,6 +41,12 @@ class Transport(asyncio.Transport):
 
     abort = close
 
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """Note nothing: all that is written is kept."""
+
     def pause_reading(self) -> None:
         """Read nothing more: here nothing comes."""
 
