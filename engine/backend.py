@@ -4,6 +4,7 @@ import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 
 from engine.dtypes import Array
@@ -178,4 +179,13 @@ def _obstacle() -> str | None:
         host_target()
     except (OSError, ValueError) as error:
         return str(error)
+    _let_go_of_llvm()
     return None
+
+
+@lru_cache(maxsize=1)
+def _let_go_of_llvm() -> None:
+    """Release the memory of loading LLVM, once: half of it is never used again if code is cached."""
+    from engine.compiler.memory.release import release_compiler_memory  # noqa: PLC0415  # as above
+
+    release_compiler_memory()
