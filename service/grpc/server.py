@@ -102,14 +102,13 @@ class GrpcServer:
 
     def _phase_changed(self) -> None:
         """Notify watchers; when the server drains, have clients go to other servers."""
-        drains = self._front.services.lifecycle.phase is Phase.DRAINING
-        if drains:
-            _close_listening_sockets(self.port)  # clients that hear of it and connect again are refused
-        self._health.notify()
-        if drains:
-            self._streams.drain()
-            self._draining.set()
-            self._end(0.0)
+        if self._front.services.lifecycle.phase is not Phase.DRAINING:
+            self._health.notify()
+            return
+        _close_listening_sockets(self.port)
+        self._streams.drain()
+        self._draining.set()
+        self._end(0.0)
 
     def _end(self, seconds: float) -> None:
         """Close the port and have clients connect again, after some seconds or once the server drains."""
@@ -121,7 +120,10 @@ class GrpcServer:
         if seconds:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._draining.wait(), seconds)
-        await server.stop(self._settings.drain_seconds + _LAST_SECONDS)
+        stopping = asyncio.ensure_future(server.stop(self._settings.drain_seconds + _LAST_SECONDS))
+        await asyncio.sleep(0)  # it begins, so that connections take no calls that watchers make after that
+        self._health.notify()
+        await stopping
 
 
 def _close_listening_sockets(port: int) -> None:
