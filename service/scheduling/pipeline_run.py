@@ -102,9 +102,8 @@ class PipelineRun:
             job.on_cancel = None
             self._status = made.status or CallStatus.OTHER
             times, last = job.timestamps, made.timestamps
-            if (
-                not times.forward_start
-            ):  # the first step's start and the last one's end are those of the pipeline
+            # the first step's start and the last one's end are those of the pipeline
+            if not times.forward_start:
                 times.decode_start, times.decode_end = last.decode_start, last.decode_end
                 times.forward_start = last.forward_start
             times.forward_end = last.forward_end or times.forward_end

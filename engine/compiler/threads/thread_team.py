@@ -29,9 +29,8 @@ class ThreadTeam:
     """
 
     def __init__(self, threads: int) -> None:
-        self._native = (
-            runner()
-        )  # whose functions are called as long as the team lives, even once it is closed
+        # its functions are called as long as the team lives, even once it is closed
+        self._native = runner()
         self._words = _team_words()
         self._address = address_of(self._words)
         self._pid = os.getpid()
