@@ -122,7 +122,9 @@ def test_attention_over_many_keys_is_computed_some_queries_at_a_time(bias_rows: 
     scores = query @ key.swapaxes(-1, -2) / math.sqrt(8) + (0 if mask is None else mask)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     wanted = weights / weights.sum(-1, keepdims=True) @ value
-    np.testing.assert_allclose(attend(query, key, value, mask, False, None, False), wanted, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(
+        attend(query, key, value, mask, False, None, False), wanted, rtol=1e-10, atol=1e-14
+    )
 
 
 def test_a_query_that_sees_no_key_gets_zeros_or_nan() -> None:
