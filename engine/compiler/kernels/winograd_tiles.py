@@ -152,21 +152,29 @@ class WinogradTiles:
         pixel_step = e.select(inside, e.index(self.strides.x[2]), e.index(self._depth))
         target = self._row(e, strips, place, self._depth)
         whole = self.shape.channels // self.lanes * self.lanes
-        steps = [e.mul(j, pixel_step) for j in range(SIDE)]
         rows = [e.address(source, e.mul(i, row_step)) for i in range(SIDE)]
-        pixels = [e.address(row, step) for row in rows for step in steps]
         with e.loop(0, whole, self.lanes) as loop:
-            self._transform_channels(e, pixels, target, loop.index, None)
+            self._transform_channels(e, rows, pixel_step, target, loop.index, None)
         if whole < self.shape.channels:
-            self._transform_channels(e, pixels, target, whole, self.shape.channels - whole)
+            rest = self.shape.channels - whole
+            self._transform_channels(e, rows, pixel_step, target, whole, rest)
 
     def _transform_channels(
-        self, e: Emitter, pixels: Sequence[IRValue], target: IRValue, channel: IRIndex, count: int | None
+        self,
+        e: Emitter,
+        rows: Sequence[IRValue],
+        pixel_step: IRIndex,
+        target: IRValue,
+        channel: IRIndex,
+        count: int | None,
     ) -> None:
-        here = [e.load(pixel, channel, count=count) for pixel in pixels]
-        patch = [here[row * SIDE : (row + 1) * SIDE] for row in range(SIDE)]
-        for position, value in enumerate(transformed(e, PATCH, patch)):
-            e.store(value, target, position * self._planes[0], channel)
+        def load(row: IRIndex, column: IRIndex) -> IRValue:
+            return e.load(rows[row], e.mul(column, pixel_step), channel, count=count)
+
+        plane = self._planes[0]
+        for row, values in transformed(e, PATCH, load, in_loops=False):
+            for column, value in enumerate(values):
+                e.store(value, target, e.mul(row, SIDE * plane), column * plane, channel)
 
     def _offset(self, e: Emitter, place: Sequence[IRIndex]) -> list[IRIndex]:
         return [e.mul(index, step) for index, step in zip(place, self.strides.x, strict=True)]
@@ -233,25 +241,27 @@ class WinogradTiles:
         count: IRIndex | None,
     ) -> None:
         bias, out, *operands = arguments
-        here = [e.load(source, position * self._planes[1]) for position in range(POSITIONS)]
-        products = [here[row * SIDE : (row + 1) * SIDE] for row in range(SIDE)]
         start = e.load(bias, channel)
-        results = transformed(e, RESULT, products)
+        plane = self._planes[1]
+        is_long_epilogue = is_long(self.epilogue.expression)
 
-        def put(index: IRIndex, value: IRValue) -> None:
-            down, right = e.divmod(index, OUTPUTS)
-            place = Place(corner[0], e.add(corner[1], down), e.add(corner[2], right), channel)
+        def load(row: IRIndex, column: IRIndex) -> IRValue:
+            return e.load(source, e.mul(row, SIDE * plane), e.mul(column, plane))
+
+        def put(row: IRIndex, pixel: IRIndex, value: IRValue) -> None:
+            place = Place(corner[0], e.add(corner[1], row), e.add(corner[2], pixel), channel)
             with self._inside(e, place):
                 result = finish(e, self.epilogue, e.fadd(value, start), operands, place, count)
                 steps = zip((place.image, place.row, place.pixel), self.strides.out, strict=True)
                 e.store(result, out, *(e.mul(i, step) for i, step in steps), channel, count=count)
 
-        if is_long(self.epilogue.expression):
-            with each_kept(e, results, 1) as (index, (value,)):
-                put(index, value)
-        else:
-            for index, value in enumerate(results):
-                put(index, value)
+        for row, values in transformed(e, RESULT, load, is_long_epilogue):
+            if is_long_epilogue:
+                with each_kept(e, values, 1) as (pixel, (value,)):
+                    put(row, pixel, value)
+            else:
+                for pixel, value in enumerate(values):
+                    put(row, pixel, value)
 
     def _inside(self, e: Emitter, place: Place) -> AbstractContextManager[None]:
         """Write what is done only for a pixel that the output has; the last tiles reach beyond it."""

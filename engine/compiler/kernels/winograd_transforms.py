@@ -8,14 +8,14 @@ operations of float32 in the same order, none of them fused: the results have th
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import IRValue
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.dtypes import Array
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -48,10 +48,39 @@ RESULT: Matrix = ((1, 0, 1, 1, 1, 1), (0, 0, 1, -1, 2, -2), (0, 0, 1, 1, 4, 4), 
 """A^T."""
 
 
-def transformed(e: Emitter, matrix: Matrix, tile: Sequence[Sequence[IRValue]]) -> list[IRValue]:
-    """Return matrix @ tile @ matrix^T, row after row."""
-    columns = [[_combine(e, row, [line[j] for line in tile]) for row in matrix] for j in range(len(tile[0]))]
-    return [_combine(e, row, [column[i] for column in columns]) for i in range(len(matrix)) for row in matrix]
+_MANY_REGISTERS = 32
+"""Vector registers from which on the values between both multiplications stay there; others have them on the stack."""
+
+
+def transformed(
+    e: Emitter, matrix: Matrix, load: Callable[[IRIndex, IRIndex], IRValue], in_loops: bool
+) -> Iterator[tuple[IRIndex, list[IRValue]]]:
+    """Write matrix @ tile @ matrix^T; yields the place of each row of the result, and the row.
+
+    Args:
+        e: the kernel.
+        matrix: the matrix.
+        load: loads the element of the tile in a row and a column.
+        in_loops: whether columns and rows are written once, in loops: the kernel compiles in half the time.
+    """
+    if not in_loops and e.target.registers >= _MANY_REGISTERS:
+        columns = [_multiplied(e, matrix, [load(i, j) for i in range(SIDE)]) for j in range(SIDE)]
+        for i in range(len(matrix)):
+            yield i, _multiplied(e, matrix, [column[i] for column in columns])
+        return
+    kept, width = e.local(len(matrix) * SIDE), SIDE * e.lanes
+    with e.loop(0, SIDE) as column:
+        values = _multiplied(e, matrix, [load(i, column.index) for i in range(SIDE)])
+        for i, value in enumerate(values):
+            e.store(value, kept, i * width, e.mul(column.index, e.lanes))
+    with e.loop(0, len(matrix)) as row:
+        line = [e.load(kept, e.mul(row.index, width), j * e.lanes) for j in range(SIDE)]
+        yield row.index, _multiplied(e, matrix, line)
+
+
+def _multiplied(e: Emitter, matrix: Matrix, column: Sequence[IRValue]) -> list[IRValue]:
+    """Return matrix @ column."""
+    return [_combine(e, row, column) for row in matrix]
 
 
 def _combine(e: Emitter, coefficients: Sequence[float], values: Sequence[IRValue]) -> IRValue:
