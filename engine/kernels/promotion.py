@@ -39,6 +39,11 @@ class TensorLike(Protocol):
         """Its element type."""
 
 
+def real_dtype(dtype: Dtype) -> Dtype:
+    """Return the dtype of the parts of complex numbers; any other dtype as it is."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
 def scalar_dtype(value: PythonScalar) -> Dtype:
     """Return the dtype PyTorch gives a Python number: bool, int64, float32 (the default dtype) or complex64."""
     return _SCALAR_DTYPES[type(value)]

@@ -7,13 +7,8 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.kernels.casting import cast
-from engine.kernels.promotion import Dtype, computing_dtype
+from engine.kernels.promotion import computing_dtype, real_dtype
 from engine.kernels.sums import total
-
-
-def _real(dtype: Dtype) -> Dtype:
-    """Return the dtype of the absolute values."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def _working(x: Array) -> Array:
@@ -63,7 +58,7 @@ def norm(x: Array, p: float, axes: tuple[int, ...], keepdims: bool) -> Array:
     if np.isneginf(p):
         return np.asarray(np.min(sizes, **options))
     if p == 0:
-        return np.asarray(np.sum(sizes != 0, dtype=_real(sizes.dtype), **options))
+        return np.asarray(np.sum(sizes != 0, dtype=real_dtype(sizes.dtype), **options))
     if p == 1:
         return total(sizes, axes, keepdims)
     if p == 2:

@@ -13,18 +13,8 @@ from engine.kernels.activation import activate
 from engine.kernels.axes import axis
 from engine.kernels.casting import to_float
 from engine.kernels.promotion import floating
-from engine.layers.checks import check_dtype, check_kind, check_min_rank
+from engine.layers.checks import check_dtype, check_kind, check_min_rank, keeps
 from engine.spec import TensorSpec
-
-
-def _takes(kinds: str) -> Callable[..., TensorSpec]:
-    """Make the rule of a function that keeps shape and dtype."""
-
-    def infer(input: TensorSpec) -> TensorSpec:
-        check_kind("input", input, kinds)
-        return input
-
-    return infer
 
 
 def _floats(kinds: str) -> Callable[..., TensorSpec]:
@@ -37,13 +27,13 @@ def _floats(kinds: str) -> Callable[..., TensorSpec]:
     return infer
 
 
-@layer("nn.ReLU", "F.relu", infer=_takes("iuf"))
+@layer("nn.ReLU", "F.relu", infer=keeps("iuf"))
 def relu(input: Array) -> Array:
     """Compute max(x, 0)."""
     return activate(kernels.relu, input)
 
 
-@layer("nn.ReLU6", "F.relu6", infer=_takes("iuf"))
+@layer("nn.ReLU6", "F.relu6", infer=keeps("iuf"))
 def relu6(input: Array) -> Array:
     """Compute min(max(x, 0), 6)."""
     return activate(kernels.clamp, input, 0, 6)
@@ -89,13 +79,13 @@ def _bound(name: str, value: Number, input: Array | TensorSpec) -> float:
     return int(value)
 
 
-@layer("nn.LeakyReLU", "F.leaky_relu", infer=_takes("f"))
+@layer("nn.LeakyReLU", "F.leaky_relu", infer=keeps("f"))
 def leaky_relu(input: Array, negative_slope: float = 0.01) -> Array:
     """Compute x where x > 0, else negative_slope · x."""
     return activate(kernels.leaky_relu, input, negative_slope)
 
 
-@layer("nn.RReLU", "F.rrelu", infer=_takes("f"))
+@layer("nn.RReLU", "F.rrelu", infer=keeps("f"))
 def rrelu(input: Array, lower: float = 1 / 8, upper: float = 1 / 3) -> Array:
     """Compute leaky ReLU with the mean of the bounds, which is what it is outside of training."""
     return activate(kernels.leaky_relu, input, (lower + upper) / 2)
@@ -119,13 +109,13 @@ def prelu(input: Array, weight: Array) -> Array:
     return kernels.prelu(input, weight.reshape(shape))
 
 
-@layer("nn.ELU", "F.elu", infer=_takes("f"))
+@layer("nn.ELU", "F.elu", infer=keeps("f"))
 def elu(input: Array, alpha: float = 1.0) -> Array:
     """Compute x where x > 0, else alpha · (exp(x) - 1)."""
     return activate(kernels.elu, input, alpha)
 
 
-@layer("nn.SELU", "F.selu", infer=_takes("f"))
+@layer("nn.SELU", "F.selu", infer=keeps("f"))
 def selu(input: Array) -> Array:
     """Compute scale · elu(x, alpha) with the constants that keep activations normalised."""
     return activate(kernels.elu, input, kernels.SELU_ALPHA, kernels.SELU_SCALE)
@@ -150,31 +140,31 @@ def sigmoid(input: Array) -> Array:
     return activate(kernels.sigmoid, to_float(input))
 
 
-@layer("nn.LogSigmoid", "F.logsigmoid", infer=_takes("f"))
+@layer("nn.LogSigmoid", "F.logsigmoid", infer=keeps("f"))
 def log_sigmoid(input: Array) -> Array:
     """Compute log(sigmoid(x))."""
     return activate(kernels.log_sigmoid, input)
 
 
-@layer("nn.Hardsigmoid", "F.hardsigmoid", infer=_takes("f"))
+@layer("nn.Hardsigmoid", "F.hardsigmoid", infer=keeps("f"))
 def hardsigmoid(input: Array) -> Array:
     """Compute min(max(x + 3, 0), 6) / 6."""
     return activate(kernels.hardsigmoid, input)
 
 
-@layer("nn.SiLU", "F.silu", infer=_takes("fc"))
+@layer("nn.SiLU", "F.silu", infer=keeps("fc"))
 def silu(input: Array) -> Array:
     """Compute x · sigmoid(x)."""
     return activate(kernels.silu, input)
 
 
-@layer("nn.Hardswish", "F.hardswish", infer=_takes("f"))
+@layer("nn.Hardswish", "F.hardswish", infer=keeps("f"))
 def hardswish(input: Array) -> Array:
     """Compute x · hardsigmoid(x)."""
     return activate(kernels.hardswish, input)
 
 
-@layer("nn.Mish", "F.mish", infer=_takes("f"))
+@layer("nn.Mish", "F.mish", infer=keeps("f"))
 def mish(input: Array) -> Array:
     """Compute x · tanh(softplus(x))."""
     return activate(kernels.mish, input)
@@ -214,13 +204,13 @@ def softsign(input: Array) -> Array:
     return activate(kernels.softsign, to_float(input))
 
 
-@layer("nn.Softplus", "F.softplus", infer=_takes("f"))
+@layer("nn.Softplus", "F.softplus", infer=keeps("f"))
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """Compute log(1 + exp(beta · x)) / beta, and x where beta · x > threshold."""
     return activate(kernels.softplus, input, beta, threshold)
 
 
-@layer("nn.Hardshrink", "F.hardshrink", infer=_takes("f"))
+@layer("nn.Hardshrink", "F.hardshrink", infer=keeps("f"))
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """Compute 0 where |x| <= lambd, else x."""
     return activate(kernels.hardshrink, input, lambd)

@@ -9,6 +9,7 @@ from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, checked_shape
+from engine.layers.view_rules import view_layer
 from engine.spec import UNKNOWN, TensorSpec, Unknown
 
 
@@ -19,12 +20,7 @@ def _distinct(dims: Ints, rank: int) -> tuple[int, ...]:
     return places
 
 
-def _infer_flip(input: TensorSpec, dims: Ints) -> TensorSpec:
-    _distinct(dims, input.rank)
-    return input
-
-
-@layer("torch.flip", infer=_infer_flip)
+@view_layer("torch.flip")
 def flip(input: Array, dims: Ints) -> Array:
     """Reverse the order along some dimensions."""
     return np.flip(input, _distinct(dims, input.ndim)) if input.ndim else input

@@ -6,7 +6,7 @@ from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import normalization as kernels
-from engine.layers.checks import check_dtype, check_kind, check_min_rank, check_rank, check_shape
+from engine.layers.checks import check_channels, check_kind, check_min_rank, check_rank
 from engine.spec import TensorSpec
 
 
@@ -21,9 +21,7 @@ def _infer_batch_norm(
     check_min_rank("input", input, 2)
     channels = input.shape[1]
     vectors = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
-    for name, vector in vectors.items():
-        check_shape(name, vector, (channels,))
-        check_dtype(name, vector, input)
+    check_channels(input, channels, **vectors)
     if (running_mean is None or running_var is None) and input.size <= channels:
         raise ArgumentError(
             "input", f"shape {input.shape}", "more than one element per channel to take statistics of"

@@ -8,6 +8,7 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import broadcast
 from engine.kernels.casting import cast
+from engine.layers.view_rules import view_layer
 from engine.spec import TensorSpec
 
 
@@ -43,15 +44,10 @@ def copy(self: Array, src: Array) -> Array:
     return np.broadcast_to(cast(src, self.dtype), self.shape)
 
 
-def _infer_fill(input: TensorSpec, value: TensorSpec | Number | bool) -> TensorSpec:
-    if isinstance(value, TensorSpec) and value.shape:
-        raise ArgumentError(
-            "value", f"got {value.rank} dimensions", "a number or a tensor without dimensions"
-        )
-    return input
-
-
-@layer("Tensor.fill", infer=_infer_fill)
+@view_layer("Tensor.fill")
 def fill(input: Array, value: Array | Number | bool) -> Array:
     """Give one value in the shape and dtype of `input`."""
+    if np.ndim(value):
+        expected = "a number or a tensor without dimensions"
+        raise ArgumentError("value", f"got {np.ndim(value)} dimensions", expected)
     return np.broadcast_to(cast(np.asarray(value), input.dtype), input.shape)

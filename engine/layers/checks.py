@@ -1,6 +1,6 @@
 """Checks of tensors, index tensors among them, with uniform error messages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,6 +20,16 @@ def check_kind(name: str, spec: TensorSpec, kinds: str) -> None:
     if spec.dtype.kind not in kinds:
         words = " or ".join(_KIND_WORDS[kind] for kind in kinds)
         raise ArgumentError(name, f"dtype {pnnx_name(spec.dtype)}", f"a tensor of {words} dtype")
+
+
+def keeps(kinds: str) -> Callable[..., TensorSpec]:
+    """Make the shape rule of a layer that takes these kinds, as `check_kind` does, and keeps shape and dtype."""
+
+    def infer(input: TensorSpec) -> TensorSpec:
+        check_kind("input", input, kinds)
+        return input
+
+    return infer
 
 
 def check_rank(name: str, spec: TensorSpec, *ranks: int) -> None:
@@ -77,6 +87,17 @@ def check_dtype(name: str, spec: TensorSpec | None, input: TensorSpec) -> None:
         raise ArgumentError(
             name, f"dtype {pnnx_name(spec.dtype)}", f"{pnnx_name(input.dtype)} as the input has"
         )
+
+
+def check_channels(input: TensorSpec, channels: int, **vectors: TensorSpec | None) -> None:
+    """Check vectors, as far as there are such, that have one element per channel.
+
+    Raises:
+        ArgumentError: one has another shape or dtype.
+    """
+    for name, vector in vectors.items():
+        check_shape(name, vector, (channels,))
+        check_dtype(name, vector, input)
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

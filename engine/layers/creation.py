@@ -14,104 +14,71 @@ from engine.errors import ArgumentError
 from engine.kernels.axes import MAX_ELEMENTS, checked_shape
 from engine.kernels.casting import cast
 from engine.kernels.promotion import FLOAT32, result_type, scalar_dtype
+from engine.layers.view_rules import view_layer
 from engine.spec import TensorSpec
 
 
 def _filled(shape: tuple[int, ...], value: Number | bool | Array, dtype: DType) -> Array:
     """Return a view of one element, which no layer writes to."""
+    if np.ndim(value):
+        expected = "a number or a tensor without dimensions"
+        raise ArgumentError("fill_value", f"got {np.ndim(value)} dimensions", expected)
     return np.broadcast_to(cast(np.asarray(value), dtype), checked_shape(shape))
 
 
-def _infer_new(size: Ints, dtype: DType | None) -> TensorSpec:
-    return TensorSpec(checked_shape(size), dtype or FLOAT32)
-
-
-@layer("torch.zeros", "torch.empty", infer=_infer_new)
+@view_layer("torch.zeros", "torch.empty")
 def zeros(size: Ints, dtype: DType | None = None) -> Array:
     """Give zeros; float32 unless `dtype` is given."""
     return _filled(size, 0, dtype or FLOAT32)
 
 
-@layer("torch.ones", infer=_infer_new)
+@view_layer("torch.ones")
 def ones(size: Ints, dtype: DType | None = None) -> Array:
     """Give ones; float32 unless `dtype` is given."""
     return _filled(size, 1, dtype or FLOAT32)
 
 
-def _infer_full(size: Ints, fill_value: TensorSpec | Number | bool, dtype: DType | None) -> TensorSpec:
-    _check_value(fill_value)
-    return TensorSpec(checked_shape(size), dtype or _dtype_of(fill_value))
+def _dtype_of(value: Array | Number | bool) -> DType:
+    return value.dtype if isinstance(value, np.ndarray) else scalar_dtype(value)
 
 
-def _check_value(value: TensorSpec | Number | bool) -> None:
-    if isinstance(value, TensorSpec) and value.shape:
-        expected = "a number or a tensor without dimensions"
-        raise ArgumentError("fill_value", f"got {value.rank} dimensions", expected)
-
-
-def _dtype_of(value: TensorSpec | Array | Number | bool) -> DType:
-    return value.dtype if isinstance(value, TensorSpec | np.ndarray) else scalar_dtype(value)
-
-
-@layer("torch.full", infer=_infer_full)
+@view_layer("torch.full")
 def full(size: Ints, fill_value: Array | Number | bool, dtype: DType | None = None) -> Array:
     """Give one value everywhere, in its own dtype unless `dtype` is given."""
     return _filled(size, fill_value, dtype or _dtype_of(fill_value))
 
 
-def _infer_like(input: TensorSpec, dtype: DType | None) -> TensorSpec:
-    return TensorSpec(input.shape, dtype or input.dtype)
-
-
-@layer("torch.zeros_like", "torch.empty_like", infer=_infer_like)
+@view_layer("torch.zeros_like", "torch.empty_like")
 def zeros_like(input: Array, dtype: DType | None = None) -> Array:
     """Give zeros in the shape, and unless `dtype` is given the dtype, of `input`."""
     return _filled(input.shape, 0, dtype or input.dtype)
 
 
-@layer("torch.ones_like", infer=_infer_like)
+@view_layer("torch.ones_like")
 def ones_like(input: Array, dtype: DType | None = None) -> Array:
     """Give ones in the shape, and unless `dtype` is given the dtype, of `input`."""
     return _filled(input.shape, 1, dtype or input.dtype)
 
 
-def _infer_full_like(
-    input: TensorSpec, fill_value: TensorSpec | Number | bool, dtype: DType | None
-) -> TensorSpec:
-    _check_value(fill_value)
-    return TensorSpec(input.shape, dtype or input.dtype)
-
-
-@layer("torch.full_like", infer=_infer_full_like)
+@view_layer("torch.full_like")
 def full_like(input: Array, fill_value: Array | Number | bool, dtype: DType | None = None) -> Array:
     """Give one value in the shape, and unless `dtype` is given the dtype, of `input`."""
     return _filled(input.shape, fill_value, dtype or input.dtype)
 
 
-def _infer_new_like(input: TensorSpec, size: Ints, dtype: DType | None) -> TensorSpec:
-    return TensorSpec(checked_shape(size), dtype or input.dtype)
-
-
-@layer("Tensor.new_zeros", "Tensor.new_empty", infer=_infer_new_like)
+@view_layer("Tensor.new_zeros", "Tensor.new_empty")
 def new_zeros(input: Array, size: Ints, dtype: DType | None = None) -> Array:
     """Give zeros in the dtype of `input` unless `dtype` is given."""
     return _filled(size, 0, dtype or input.dtype)
 
 
-@layer("Tensor.new_ones", infer=_infer_new_like)
+@view_layer("Tensor.new_ones")
 def new_ones(input: Array, size: Ints, dtype: DType | None = None) -> Array:
     """Give ones in the dtype of `input` unless `dtype` is given."""
     return _filled(size, 1, dtype or input.dtype)
 
 
-def _infer_new_full(
-    input: TensorSpec, size: Ints, fill_value: TensorSpec | Number | bool, dtype: DType | None
-) -> TensorSpec:
-    _check_value(fill_value)
-    return TensorSpec(checked_shape(size), dtype or input.dtype)
-
-
-@layer("Tensor.new_full", infer=_infer_new_full)
+@view_layer("Tensor.new_full")
 def new_full(
     input: Array, size: Ints, fill_value: Array | Number | bool, dtype: DType | None = None
 ) -> Array:

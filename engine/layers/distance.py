@@ -8,15 +8,10 @@ from engine.errors import ArgumentError
 from engine.kernels.axes import broadcast
 from engine.kernels.casting import narrow, to_float
 from engine.kernels.elementwise import BINARY
-from engine.kernels.promotion import Dtype, floating, result_type
+from engine.kernels.promotion import floating, real_dtype, result_type
 from engine.kernels.reductions import norm
 from engine.layers.checks import check_kind
 from engine.spec import TensorSpec
-
-
-def _real(dtype: Dtype) -> Dtype:
-    """Return the float dtype that a distance has: that of the parts of a complex number."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else floating(dtype)
 
 
 def _infer_pairwise_distance(x1: TensorSpec, x2: TensorSpec, p: float, keepdim: bool) -> TensorSpec:
@@ -26,7 +21,7 @@ def _infer_pairwise_distance(x1: TensorSpec, x2: TensorSpec, p: float, keepdim: 
     if np.isinf(p) and shape[-1:] == (0,):
         raise ArgumentError("p", f"is {p}", "a finite order, as the vectors are empty")
     last = (1,) if keepdim and shape else ()
-    return TensorSpec((*shape[:-1], *last), _real(result_type(x1, x2)))
+    return TensorSpec((*shape[:-1], *last), real_dtype(floating(result_type(x1, x2))))
 
 
 @layer("F.pairwise_distance", infer=_infer_pairwise_distance)
@@ -38,4 +33,4 @@ def pairwise_distance(
     difference = to_float(BINARY["sub"](x1, x2))
     vectors = np.atleast_1d(difference + difference.dtype.type(eps))
     distances = norm(vectors, p, (vectors.ndim - 1,), keepdim and difference.ndim > 0)
-    return narrow(distances, _real(dtype)).reshape(distances.shape if difference.ndim else ())
+    return narrow(distances, real_dtype(floating(dtype))).reshape(distances.shape if difference.ndim else ())

@@ -15,8 +15,9 @@ from engine.kernels import elementwise
 from engine.kernels.axes import broadcast
 from engine.kernels.casting import cast
 from engine.kernels.elementwise import UNARY
-from engine.kernels.promotion import result_type
-from engine.layers.checks import check_kind
+from engine.kernels.promotion import real_dtype, result_type
+from engine.layers.checks import check_kind, keeps
+from engine.layers.view_rules import view_layer
 from engine.spec import TensorSpec
 
 SpecNumber: TypeAlias = TensorSpec | int | float | complex | bool
@@ -52,12 +53,7 @@ def lgamma(input: Array) -> Array:
     return UNARY["lgamma"](input)
 
 
-def _infer_positive(input: TensorSpec) -> TensorSpec:
-    check_kind("input", input, "iufc")
-    return input
-
-
-@layer("torch.positive", infer=_infer_positive)
+@layer("torch.positive", infer=keeps("iufc"))
 def positive(input: Array) -> Array:
     """Give the tensor itself."""
     return input
@@ -112,14 +108,10 @@ def complex_of_parts(real: Array, imag: Array) -> Array:
 
 
 def _part(input: TensorSpec) -> TensorSpec:
-    return TensorSpec(input.shape, np.dtype(f"f{input.dtype.itemsize // 2}"))
+    return TensorSpec(input.shape, real_dtype(input.dtype))
 
 
-def _infer_real(input: TensorSpec) -> TensorSpec:
-    return _part(input) if input.dtype.kind == "c" else input
-
-
-@layer("torch.real", infer=_infer_real)
+@view_layer("torch.real")
 def real(input: Array) -> Array:
     """Give the real part."""
     return input.real

@@ -31,10 +31,12 @@ def _check_heads(width: int, embed_dim: int, num_heads: int) -> None:
         raise ArgumentError("num_heads", f"is {num_heads}", f"a divisor of {width} features")
 
 
-def _check_weights(input: TensorSpec, shapes: dict[str, tuple[TensorSpec, tuple[int, ...]]]) -> None:
-    for name, (weight, shape) in shapes.items():
-        check_shape(name, weight, shape)
-        check_dtype(name, weight, input)
+def _check_weights(
+    input: TensorSpec, weights: dict[str, TensorSpec], shapes: dict[str, tuple[int, ...]]
+) -> None:
+    for name, shape in shapes.items():
+        check_shape(name, weights[name], shape)
+        check_dtype(name, weights[name], input)
 
 
 def _mask_shape(batch: int, heads: int, queries: int, keys: int, kind: int | None) -> tuple[int, ...]:
@@ -62,8 +64,13 @@ def _check_attention(
         check_rank(name, spec, 3)
         check_dtype(name, spec, query)
     width = query.shape[-1]
-    shapes = ((3 * width, width), (3 * width,), (width, width), (width,))
-    _check_weights(query, {name: (weights[name], shape) for name, shape in zip(weights, shapes, strict=True)})
+    shapes = {
+        "qkv_weight": (3 * width, width),
+        "qkv_bias": (3 * width,),
+        "proj_weight": (width, width),
+        "proj_bias": (width,),
+    }
+    _check_weights(query, weights, shapes)
     if mask is not None:
         wanted = _mask_shape(query.shape[0], heads, query.shape[1], key.shape[1], mask_type)
         check_kind("mask", mask, "bf")
@@ -112,46 +119,23 @@ def _infer_encoder_layer(
     src: TensorSpec,
     embed_dim: int,
     num_heads: int,
-    qkv_weight: TensorSpec,
-    qkv_bias: TensorSpec,
-    proj_weight: TensorSpec,
-    proj_bias: TensorSpec,
-    norm_weight_1: TensorSpec,
-    norm_bias_1: TensorSpec,
-    norm_weight_2: TensorSpec,
-    norm_bias_2: TensorSpec,
-    ffn_weight_1: TensorSpec,
-    ffn_bias_1: TensorSpec,
-    ffn_weight_2: TensorSpec,
-    ffn_bias_2: TensorSpec,
     mask: TensorSpec | None,
     mask_type: int | None,
+    **weights: Any,
 ) -> TensorSpec:
     check_rank("src", src, 3)
     _check_heads(src.shape[-1], embed_dim, num_heads)
-    attention = {
-        "qkv_weight": qkv_weight,
-        "qkv_bias": qkv_bias,
-        "proj_weight": proj_weight,
-        "proj_bias": proj_bias,
+    _check_attention(src, src, num_heads, mask, mask_type, weights)
+    check_rank("ffn_weight_1", weights["ffn_weight_1"], 2)
+    width, hidden = embed_dim, weights["ffn_weight_1"].shape[0]
+    norms = ("norm_weight_1", "norm_bias_1", "norm_weight_2", "norm_bias_2")
+    shapes = dict.fromkeys(norms, (width,)) | {
+        "ffn_weight_1": (hidden, width),
+        "ffn_bias_1": (hidden,),
+        "ffn_weight_2": (width, hidden),
+        "ffn_bias_2": (width,),
     }
-    _check_attention(src, src, num_heads, mask, mask_type, attention)
-    check_rank("ffn_weight_1", ffn_weight_1, 2)
-    width, hidden = embed_dim, ffn_weight_1.shape[0]
-    norms = {
-        "norm_weight_1": norm_weight_1,
-        "norm_bias_1": norm_bias_1,
-        "norm_weight_2": norm_weight_2,
-        "norm_bias_2": norm_bias_2,
-    }
-    _check_weights(src, {name: (spec, (width,)) for name, spec in norms.items()})
-    feed_forward = {
-        "ffn_weight_1": (ffn_weight_1, (hidden, width)),
-        "ffn_bias_1": (ffn_bias_1, (hidden,)),
-        "ffn_weight_2": (ffn_weight_2, (width, hidden)),
-        "ffn_bias_2": (ffn_bias_2, (width,)),
-    }
-    _check_weights(src, feed_forward)
+    _check_weights(src, weights, shapes)
     return src
 
 
@@ -211,23 +195,14 @@ def _infer_native_attention(
     value: TensorSpec,
     embed_dim: int,
     num_head: int,
-    qkv_weight: TensorSpec,
-    qkv_bias: TensorSpec,
-    proj_weight: TensorSpec,
-    proj_bias: TensorSpec,
     mask: TensorSpec | None,
     need_weights: bool,
     average_attn_weights: bool,
     mask_type: int | None,
+    **weights: TensorSpec,
 ) -> tuple[TensorSpec, TensorSpec]:
     _check_heads(query.shape[-1], embed_dim, num_head)
-    attention = {
-        "qkv_weight": qkv_weight,
-        "qkv_bias": qkv_bias,
-        "proj_weight": proj_weight,
-        "proj_bias": proj_bias,
-    }
-    _check_attention(query, key, num_head, mask, mask_type, attention)
+    _check_attention(query, key, num_head, mask, mask_type, weights)
     check_shape("value", value, key.shape)
     heads = () if average_attn_weights else (num_head,)
     shape = (query.shape[0], *heads, query.shape[1], key.shape[1]) if need_weights else (0,)

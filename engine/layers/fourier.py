@@ -21,7 +21,7 @@ from engine.errors import ArgumentError
 from engine.kernels import fourier
 from engine.kernels.axes import axis, checked_shape
 from engine.kernels.casting import cast
-from engine.kernels.promotion import Dtype, floating
+from engine.kernels.promotion import Dtype, floating, real_dtype
 from engine.spec import TensorSpec
 
 FourierRoutine: TypeAlias = Callable[..., Array]
@@ -72,7 +72,7 @@ class Transform:
         shape = list(input.shape)
         for dim, size in zip(dims, sizes, strict=True):
             shape[dim] = size
-        real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+        real = real_dtype(dtype)
         return TensorSpec(
             checked_shape(shape), real if self.takes_half else np.result_type(real, np.complex64)
         )

@@ -14,7 +14,7 @@ from engine.kernels.casting import cast, narrow, widen
 from engine.kernels.elementwise import BINARY
 from engine.kernels.functions import MORE_BINARY, MORE_UNARY
 from engine.kernels.promotion import BOOL, FLOAT64, Dtype, floating, result_type
-from engine.layers.checks import check_kind
+from engine.layers.checks import check_kind, keeps
 from engine.layers.comparison import binary_layer, infer_binary, infer_unary, unary_layer
 from engine.spec import TensorSpec
 
@@ -62,11 +62,7 @@ def clamp_max(input: Array, bound: Operand) -> Array:
     return elementwise.clamp(input, None, bound)
 
 
-def _infer_nan_to_num(input: TensorSpec) -> TensorSpec:
-    return input
-
-
-@layer("aten::nan_to_num", infer=_infer_nan_to_num)
+@layer("aten::nan_to_num", infer=keeps("biufc"))
 def nan_to_num(
     input: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Array:

@@ -8,16 +8,10 @@ from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.normalization import group_norm, scale_and_shift
-from engine.layers.checks import check_dtype, check_kind, check_rank, check_shape
+from engine.layers.checks import check_channels, check_kind, check_rank
 from engine.spec import TensorSpec
 
 ShapeRule = Callable[..., TensorSpec]
-
-
-def _check_vectors(input: TensorSpec, channels: int, **vectors: TensorSpec | None) -> None:
-    for name, vector in vectors.items():
-        check_shape(name, vector, (channels,))
-        check_dtype(name, vector, input)
 
 
 def _check_spatial_size(input: TensorSpec, batched: tuple[int, ...]) -> None:
@@ -38,7 +32,7 @@ def _of_spatial_rank(spatial: int) -> ShapeRule:
         check_kind("input", input, "f")
         check_rank("input", input, spatial + 1, spatial + 2)
         batched = input.shape if input.rank == spatial + 2 else (1, *input.shape)
-        _check_vectors(
+        check_channels(
             input, batched[1], weight=weight, bias=bias, running_mean=running_mean, running_var=running_var
         )
         if running_mean is None or running_var is None:
@@ -75,7 +69,7 @@ def _infer_instance_norm(input: TensorSpec, weight: TensorSpec | None, bias: Ten
     check_kind("input", input, "f")
     if input.rank < 3:
         raise ArgumentError("input", f"{input.rank} dimensions", "at least 3 dimensions")
-    _check_vectors(input, input.shape[1], weight=weight, bias=bias)
+    check_channels(input, input.shape[1], weight=weight, bias=bias)
     _check_spatial_size(input, input.shape)
     return input
 

@@ -12,6 +12,7 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis
 from engine.kernels.promotion import result_type
+from engine.layers.view_rules import view_layer
 from engine.spec import TensorSpec
 
 
@@ -91,14 +92,6 @@ def _cut(input: Array, place: int, bounds: Sequence[int]) -> tuple[Array, ...]:
     return tuple(input[(*before, slice(start, max(start, end)))] for start, end in pairwise(bounds))
 
 
-def _pieces(input: TensorSpec, place: int, bounds: Sequence[int]) -> tuple[TensorSpec, ...]:
-    """Return the specs between each bound and the next."""
-    size = input.shape[place]
-    before, after = input.shape[:place], input.shape[place + 1 :]
-    lengths = (len(range(*slice(start, max(start, end)).indices(size))) for start, end in pairwise(bounds))
-    return tuple(input.with_shape((*before, length, *after)) for length in lengths)
-
-
 def _even_bounds(size: int, step: int) -> list[int]:
     """Return the bounds of pieces of `step`, the last of which may be smaller; at least one piece."""
     return [*range(0, max(size, 1), max(step, 1)), size]
@@ -117,18 +110,12 @@ def _split_bounds(size: int, sections: Ints, even: bool) -> list[int]:
     return _even_bounds(size, sections[0])
 
 
-def _infer_split(tensor: TensorSpec, split_size_or_sections: int | Ints, dim: int) -> tuple[TensorSpec, ...]:
-    place = _places(tensor, dim)
-    sections, even = _sections(split_size_or_sections)
-    return _pieces(tensor, place, _split_bounds(tensor.shape[place], sections, even))
-
-
 def _sections(value: int | Ints) -> tuple[Ints, bool]:
     """Return the sizes, and whether a single one applies to all pieces."""
     return ((value,), True) if isinstance(value, int) else (value, False)
 
 
-@layer("torch.split", infer=_infer_split)
+@view_layer("torch.split")
 def split(tensor: Array, split_size_or_sections: int | Ints, dim: int = 0) -> tuple[Array, ...]:
     """Take a tensor apart into pieces of one size, or of the given sizes."""
     place = _places(tensor, dim)
@@ -144,33 +131,20 @@ def _chunk_bounds(size: int, chunks: int) -> list[int]:
     return _even_bounds(size, -(-size // chunks))
 
 
-def _infer_chunk(input: TensorSpec, chunks: int, dim: int) -> tuple[TensorSpec, ...]:
-    place = _places(input, dim)
-    return _pieces(input, place, _chunk_bounds(input.shape[place], chunks))
-
-
-@layer("torch.chunk", infer=_infer_chunk)
+@view_layer("torch.chunk")
 def chunk(input: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
     """Take a tensor apart into at most `chunks` pieces, all but the last of one size."""
     place = _places(input, dim)
     return _cut(input, place, _chunk_bounds(input.shape[place], chunks))
 
 
-def _infer_unsafe_chunk(input: TensorSpec, chunks: int, dim: int) -> list[TensorSpec]:
-    return list(_infer_chunk(input, chunks, dim))
-
-
-@layer("aten::unsafe_chunk", infer=_infer_unsafe_chunk)
+@view_layer("aten::unsafe_chunk")
 def unsafe_chunk(input: Array, chunks: int, dim: int = 0) -> list[Array]:
     """Do as torch.chunk, but give one list: the cells of LSTM and GRU take their gates apart so."""
     return list(chunk(input, chunks, dim))
 
 
-def _infer_unsafe_split(tensor: TensorSpec, split_size_or_sections: int | Ints, dim: int) -> list[TensorSpec]:
-    return list(_infer_split(tensor, split_size_or_sections, dim))
-
-
-@layer("aten::unsafe_split", "aten::unsafe_split_with_sizes", infer=_infer_unsafe_split)
+@view_layer("aten::unsafe_split", "aten::unsafe_split_with_sizes")
 def unsafe_split(tensor: Array, split_size_or_sections: int | Ints, dim: int = 0) -> list[Array]:
     """Do as torch.split, but give one list."""
     return list(split(tensor, split_size_or_sections, dim))
@@ -186,14 +160,7 @@ def _tensor_split_bounds(size: int, sections: int | None, indices: Ints | None) 
     return list(accumulate(lengths, initial=0))
 
 
-def _infer_tensor_split(
-    input: TensorSpec, sections: int | None, indices: Ints | None, dim: int
-) -> tuple[TensorSpec, ...]:
-    place = _places(input, dim)
-    return _pieces(input, place, _tensor_split_bounds(input.shape[place], sections, indices))
-
-
-@layer("torch.tensor_split", infer=_infer_tensor_split)
+@view_layer("torch.tensor_split")
 def tensor_split(
     input: Array, sections: int | None = None, indices: Ints | None = None, dim: int = 0
 ) -> tuple[Array, ...]:
@@ -202,12 +169,7 @@ def tensor_split(
     return _cut(input, place, _tensor_split_bounds(input.shape[place], sections, indices))
 
 
-def _infer_unbind(input: TensorSpec, dim: int) -> tuple[TensorSpec, ...]:
-    place = _places(input, dim)
-    return (input.with_shape((*input.shape[:place], *input.shape[place + 1 :])),) * input.shape[place]
-
-
-@layer("torch.unbind", infer=_infer_unbind)
+@view_layer("torch.unbind")
 def unbind(input: Array, dim: int = 0) -> tuple[Array, ...]:
     """Take a tensor apart into one tensor per index of a dimension."""
     place = _places(input, dim)

@@ -11,7 +11,7 @@ from engine.kernels.axes import axes
 from engine.kernels.casting import narrow, widen
 from engine.kernels.promotion import Dtype, computing_dtype
 from engine.kernels.reductions import norm
-from engine.layers.checks import check_dtype, check_kind, check_min_rank, check_shape
+from engine.layers.checks import check_channels, check_dtype, check_kind, check_min_rank, check_shape
 from engine.spec import TensorSpec
 
 
@@ -76,17 +76,10 @@ def _infer_group_norm(
     channels = input.shape[1]
     if num_groups < 1 or channels % num_groups:
         raise ArgumentError("num_groups", f"is {num_groups}", f"a divisor of the input's {channels} channels")
-    _check_channels(input, channels, weight=weight, bias=bias)
+    check_channels(input, channels, weight=weight, bias=bias)
     if input.size == num_groups:
         raise ArgumentError("input", f"shape {input.shape}", "more than one element per group of channels")
     return input
-
-
-def _check_channels(input: TensorSpec, channels: int, **vectors: TensorSpec | None) -> None:
-    """Check vectors that have one element per channel."""
-    for name, vector in vectors.items():
-        check_shape(name, vector, (channels,))
-        check_dtype(name, vector, input)
 
 
 @layer("nn.GroupNorm", "F.group_norm", infer=_infer_group_norm)

@@ -16,7 +16,7 @@ from engine.kernels.axes import axis, broadcast, checked_shape
 from engine.kernels.functions import MORE_UNARY
 from engine.kernels.ordering import ordered
 from engine.kernels.promotion import BOOL, INT64
-from engine.layers.checks import check_kind, check_rank
+from engine.layers.checks import check_kind, check_rank, keeps
 from engine.layers.triangle import tril, triu
 from engine.spec import UNKNOWN, TensorSpec, Unknown
 
@@ -70,12 +70,7 @@ def onnx_topk(
     return ordered(input, count, axis % input.ndim, descending=bool(largest))
 
 
-def _infer_cumsum(input: TensorSpec) -> TensorSpec:
-    check_kind("input", input, "iuf")
-    return input
-
-
-@layer("CumSum", infer=_infer_cumsum)
+@layer("CumSum", infer=keeps("iuf"))
 def onnx_cumsum(input: Array, axis: Array | int, exclusive: int = 0, reverse: int = 0) -> Array:
     """Add up along a dimension; `exclusive` leaves each element's own value out, `reverse` begins at the end."""
     place = _place(_number("axis", axis), input.ndim)
@@ -150,11 +145,7 @@ def onnx_isnan(input: Array) -> Array:
     return MORE_UNARY["isnan"](input)
 
 
-def _infer_isinf(input: TensorSpec) -> TensorSpec:
-    return _infer_truth(input)
-
-
-@layer("IsInf", infer=_infer_isinf)
+@layer("IsInf", infer=_infer_truth)
 def onnx_isinf(input: Array, detect_negative: int = 1, detect_positive: int = 1) -> Array:
     """Return which elements are infinite, of the requested signs."""
     found = np.zeros(input.shape, np.bool_)
@@ -165,18 +156,13 @@ def onnx_isinf(input: Array, detect_negative: int = 1, detect_positive: int = 1)
     return found
 
 
-def _infer_same(input: TensorSpec) -> TensorSpec:
-    check_kind("input", input, "f")
-    return input
-
-
-@layer("Softsign", infer=_infer_same)
+@layer("Softsign", infer=keeps("f"))
 def onnx_softsign(input: Array) -> Array:
     """Compute x / (1 + |x|)."""
     return np.asarray(input / (1 + np.abs(input)))
 
 
-@layer("ThresholdedRelu", infer=_infer_same)
+@layer("ThresholdedRelu", infer=keeps("f"))
 def onnx_thresholded_relu(input: Array, alpha: float = 1.0) -> Array:
     """Keep what is above `alpha`; zero elsewhere."""
     return np.where(input > input.dtype.type(alpha), input, input.dtype.type(0))

@@ -17,7 +17,7 @@ from engine.errors import ArgumentError
 from engine.kernels import ordering as kernels
 from engine.kernels.axes import axis
 from engine.kernels.promotion import INT64
-from engine.layers.checks import check_kind
+from engine.layers.checks import check_kind, keeps
 from engine.spec import TensorSpec
 
 
@@ -61,12 +61,7 @@ def argsort(*operands: Any) -> Array:
     return sort(*operands)[1]
 
 
-def _infer_msort(input: TensorSpec) -> TensorSpec:
-    check_kind("input", input, "biuf")
-    return input
-
-
-@layer("aten::msort", infer=_infer_msort)
+@layer("aten::msort", infer=keeps("biuf"))
 def msort(input: Array) -> Array:
     """Put the values along the first dimension in order."""
     return sort(input, 0, False)[0]

@@ -9,7 +9,7 @@ from engine.errors import ArgumentError
 from engine.kernels import reductions, sums
 from engine.kernels.axes import axes, axis, reduced_shape
 from engine.kernels.casting import cast
-from engine.kernels.promotion import INT64, computing_dtype, floating
+from engine.kernels.promotion import INT64, computing_dtype, floating, real_dtype
 from engine.layers.checks import check_kind
 from engine.spec import TensorSpec
 
@@ -19,10 +19,6 @@ def _summed_dtype(input: Array | TensorSpec, dtype: DType | None) -> DType:
     if dtype is not None:
         return dtype
     return INT64 if input.dtype.kind in "biu" else input.dtype
-
-
-def _real_dtype(input: Array | TensorSpec) -> DType:
-    return np.dtype(f"f{input.dtype.itemsize // 2}") if input.dtype.kind == "c" else input.dtype
 
 
 def _infer_sum(input: TensorSpec, dim: Ints, keepdim: bool, dtype: DType | None) -> TensorSpec:
@@ -74,7 +70,7 @@ def prod(input: Array, dim: int | None = None, keepdim: bool = False, dtype: DTy
 
 def _infer_spread(input: TensorSpec, dim: Ints, keepdim: bool) -> TensorSpec:
     check_kind("input", input, "fc")
-    return TensorSpec(reduced_shape(input.shape, axes(dim, input.rank), keepdim), _real_dtype(input))
+    return TensorSpec(reduced_shape(input.shape, axes(dim, input.rank), keepdim), real_dtype(input.dtype))
 
 
 @layer("torch.var", infer=_infer_spread)
@@ -91,7 +87,7 @@ def var(
     """
     taken = float(unbiased) if correction is None else correction
     computed = reductions.variance(input, axes(dim, input.ndim), taken, keepdim)
-    return cast(computed, _real_dtype(input))
+    return cast(computed, real_dtype(input.dtype))
 
 
 @layer("torch.std", infer=_infer_spread)
@@ -105,7 +101,7 @@ def std(
     """Take the standard deviation over `dim`, or over all dimensions; see `var`."""
     taken = float(unbiased) if correction is None else correction
     computed = np.sqrt(reductions.variance(input, axes(dim, input.ndim), taken, keepdim))
-    return cast(np.asarray(computed), _real_dtype(input))
+    return cast(np.asarray(computed), real_dtype(input.dtype))
 
 
 def _order(p: float | str | None) -> float:
@@ -127,7 +123,7 @@ def _infer_norm(
         raise ArgumentError(
             "input", f"got shape {input.shape}", f"something to take the norm of order {p} of"
         )
-    return TensorSpec(reduced_shape(input.shape, places, keepdim), _real_dtype(result))
+    return TensorSpec(reduced_shape(input.shape, places, keepdim), real_dtype(result.dtype))
 
 
 @layer("torch.norm", infer=_infer_norm)
@@ -141,7 +137,7 @@ def norm(
     """Take the p-norm of the vectors along `dim`, or of all elements as one vector."""
     values = cast(input, dtype or input.dtype)
     computed = reductions.norm(values, _order(p), axes(dim, input.ndim), keepdim)
-    return cast(computed, _real_dtype(values))
+    return cast(computed, real_dtype(values.dtype))
 
 
 def _infer_logsumexp(input: TensorSpec, dim: Ints, keepdim: bool) -> TensorSpec:

@@ -10,6 +10,7 @@ from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axes, axis, completed_shape, expanded_shape
+from engine.layers.view_rules import view_layer
 from engine.spec import TensorSpec
 
 
@@ -22,11 +23,7 @@ def _flattened(shape: tuple[int, ...], start_dim: int, end_dim: int) -> tuple[in
     return (*shape[:start], int(np.prod(shape[start : end + 1], dtype=object)), *shape[end + 1 :])
 
 
-def _infer_flatten(input: TensorSpec, start_dim: int, end_dim: int) -> TensorSpec:
-    return input.with_shape(_flattened(input.shape, start_dim, end_dim))
-
-
-@layer("torch.flatten", infer=_infer_flatten)
+@view_layer("torch.flatten")
 def flatten(input: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     """Join the dimensions from `start_dim` to `end_dim`."""
     return input.reshape(_flattened(input.shape, start_dim, end_dim))
@@ -39,31 +36,19 @@ def _unflattened(shape: tuple[int, ...], dim: int, sizes: Ints) -> tuple[int, ..
     return (*shape[:place], *completed_shape(sizes, shape[place], "sizes"), *shape[place + 1 :])
 
 
-def _infer_unflatten(input: TensorSpec, dim: int, sizes: Ints) -> TensorSpec:
-    return input.with_shape(_unflattened(input.shape, dim, sizes))
-
-
-@layer("Tensor.unflatten", "torch.unflatten", infer=_infer_unflatten)
+@view_layer("Tensor.unflatten", "torch.unflatten")
 def unflatten(input: Array, dim: int, sizes: Ints) -> Array:
     """Split one dimension into several; one of `sizes` may be -1."""
     return input.reshape(_unflattened(input.shape, dim, sizes))
 
 
-def _infer_reshape(input: TensorSpec, shape: Ints) -> TensorSpec:
-    return input.with_shape(completed_shape(shape, input.size))
-
-
-@layer("Tensor.reshape", "Tensor.view", infer=_infer_reshape)
+@view_layer("Tensor.reshape", "Tensor.view")
 def reshape(input: Array, shape: Ints) -> Array:
     """Give the elements another shape; one of its sizes may be -1."""
     return input.reshape(completed_shape(shape, input.size))
 
 
-def _infer_reshape_as(input: TensorSpec, other: TensorSpec) -> TensorSpec:
-    return input.with_shape(completed_shape(other.shape, input.size, "other"))
-
-
-@layer("Tensor.reshape_as", "Tensor.view_as", "aten::view_as", infer=_infer_reshape_as)
+@view_layer("Tensor.reshape_as", "Tensor.view_as", "aten::view_as")
 def reshape_as(input: Array, other: Array) -> Array:
     """Give the elements the shape of `other`."""
     return input.reshape(completed_shape(other.shape, input.size, "other"))
@@ -76,11 +61,7 @@ def _order(dims: Ints, rank: int) -> tuple[int, ...]:
     return order
 
 
-def _infer_permute(input: TensorSpec, dims: Ints) -> TensorSpec:
-    return input.with_shape([input.shape[place] for place in _order(dims, input.rank)])
-
-
-@layer("Tensor.permute", "torch.permute", infer=_infer_permute)
+@view_layer("Tensor.permute", "torch.permute")
 def permute(input: Array, dims: Ints) -> Array:
     """Reorder the dimensions."""
     return input.transpose(_order(dims, input.ndim))
@@ -94,23 +75,13 @@ def _swapped(rank: int, dim0: int, dim1: int) -> list[int]:
     return order
 
 
-def _infer_transpose(input: TensorSpec, dim0: int, dim1: int) -> TensorSpec:
-    return input.with_shape([input.shape[place] for place in _swapped(input.rank, dim0, dim1)])
-
-
-@layer("torch.transpose", infer=_infer_transpose)
+@view_layer("torch.transpose")
 def transpose(input: Array, dim0: int, dim1: int) -> Array:
     """Swap two dimensions."""
     return input.transpose(_swapped(input.ndim, dim0, dim1))
 
 
-def _infer_t(input: TensorSpec) -> TensorSpec:
-    if input.rank > 2:
-        raise ArgumentError("input", f"got {input.rank} dimensions", "at most 2")
-    return input.with_shape(input.shape[::-1])
-
-
-@layer("torch.t", infer=_infer_t)
+@view_layer("torch.t")
 def transpose_matrix(input: Array) -> Array:
     """Transpose a matrix; anything of fewer dimensions stays."""
     if input.ndim > 2:
@@ -123,11 +94,7 @@ def _squeezed(shape: tuple[int, ...], dim: Ints) -> tuple[int, ...]:
     return tuple(size for place, size in enumerate(shape) if size != 1 or place not in places)
 
 
-def _infer_squeeze(input: TensorSpec, dim: Ints) -> TensorSpec:
-    return input.with_shape(_squeezed(input.shape, dim))
-
-
-@layer("torch.squeeze", infer=_infer_squeeze)
+@view_layer("torch.squeeze")
 def squeeze(input: Array, dim: Ints = ()) -> Array:
     """Drop the dimensions of size 1 among `dim`, or all of them."""
     return input.reshape(_squeezed(input.shape, dim))
@@ -142,41 +109,25 @@ def _unsqueezed(shape: tuple[int, ...], dim: Ints) -> tuple[int, ...]:
     return tuple(1 if place in places else next(sizes) for place in range(rank))
 
 
-def _infer_unsqueeze(input: TensorSpec, dim: Ints) -> TensorSpec:
-    return input.with_shape(_unsqueezed(input.shape, dim))
-
-
-@layer("torch.unsqueeze", infer=_infer_unsqueeze)
+@view_layer("torch.unsqueeze")
 def unsqueeze(input: Array, dim: Ints) -> Array:
     """Insert a dimension of size 1, or as ONNX does several: `dim` counts those of the result."""
     return input.reshape(_unsqueezed(input.shape, dim))
 
 
-def _infer_expand(input: TensorSpec, sizes: Ints) -> TensorSpec:
-    return input.with_shape(expanded_shape(input.shape, sizes))
-
-
-@layer("Tensor.expand", infer=_infer_expand)
+@view_layer("Tensor.expand")
 def expand(input: Array, sizes: Ints) -> Array:
     """Repeat dimensions of size 1 without copying; -1 keeps a size."""
     return np.broadcast_to(input, expanded_shape(input.shape, sizes))
 
 
-def _infer_expand_as(input: TensorSpec, other: TensorSpec) -> TensorSpec:
-    return input.with_shape(expanded_shape(input.shape, other.shape, "other"))
-
-
-@layer("Tensor.expand_as", infer=_infer_expand_as)
+@view_layer("Tensor.expand_as")
 def expand_as(input: Array, other: Array) -> Array:
     """Repeat dimensions of size 1 until the shape is that of `other`."""
     return np.broadcast_to(input, expanded_shape(input.shape, other.shape, "other"))
 
 
-def _infer_same(input: TensorSpec) -> TensorSpec:
-    return input
-
-
-@layer("Tensor.clone", "torch.clone", "Tensor.contiguous", "Tensor.detach", "Tensor.alias", infer=_infer_same)
+@view_layer("Tensor.clone", "torch.clone", "Tensor.contiguous", "Tensor.detach", "Tensor.alias")
 def clone(input: Array) -> Array:
     """Give the tensor itself: no layer writes to its input, so that a copy would be indistinguishable."""
     return input

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Sequence
 
-from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.windows import require_positive
-from engine.spec import TensorSpec, tensor_spec
+from engine.layers.view_rules import view_layer
 
 
 def _planes(shape: Sequence[int], factor: int, argument: str) -> tuple[tuple[int, ...], int, int, int]:
@@ -26,11 +25,7 @@ def _shuffled(shape: Sequence[int], factor: int) -> tuple[int, ...]:
     return (*leading, channels // factor**2, height * factor, width * factor)
 
 
-def _infer_pixel_shuffle(input: TensorSpec, upscale_factor: int) -> TensorSpec:
-    return input.with_shape(_shuffled(input.shape, upscale_factor))
-
-
-@layer("F.pixel_shuffle", "nn.PixelShuffle", infer=_infer_pixel_shuffle)
+@view_layer("F.pixel_shuffle", "nn.PixelShuffle")
 def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
     """Turn every `upscale_factor`² channels into one with as many pixels more."""
     shape = _shuffled(input.shape, upscale_factor)
@@ -49,11 +44,7 @@ def _unshuffled(shape: Sequence[int], factor: int) -> tuple[int, ...]:
     return (*leading, channels * factor**2, height // factor, width // factor)
 
 
-def _infer_pixel_unshuffle(input: TensorSpec, downscale_factor: int) -> TensorSpec:
-    return input.with_shape(_unshuffled(input.shape, downscale_factor))
-
-
-@layer("F.pixel_unshuffle", "nn.PixelUnshuffle", infer=_infer_pixel_unshuffle)
+@view_layer("F.pixel_unshuffle", "nn.PixelUnshuffle")
 def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
     """Turn every channel into `downscale_factor`² with as many pixels less."""
     shape = _unshuffled(input.shape, downscale_factor)
@@ -64,19 +55,14 @@ def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
     return input.reshape(split).transpose(0, 1, 3, 5, 2, 4).reshape(shape)
 
 
-def _infer_channel_shuffle(input: TensorSpec, groups: int) -> TensorSpec:
-    require_positive("groups", groups)
-    if input.rank < 3:
-        raise ArgumentError("input", f"has {input.rank} axes", "at least 3: (batch, channels, *spatial)")
-    if input.shape[1] % groups:
-        raise ArgumentError("input", f"has {input.shape[1]} channels", f"a multiple of the {groups} groups")
-    return input
-
-
-@layer("nn.ChannelShuffle", infer=_infer_channel_shuffle)
+@view_layer("nn.ChannelShuffle")
 def channel_shuffle(input: Array, groups: int) -> Array:
     """Deal the channels of (batch, channels, *spatial) out: first of each group, second of each group, …."""
-    _infer_channel_shuffle(tensor_spec(input), groups)
+    require_positive("groups", groups)
+    if input.ndim < 3:
+        raise ArgumentError("input", f"has {input.ndim} axes", "at least 3: (batch, channels, *spatial)")
     batch, channels = input.shape[:2]
+    if channels % groups:
+        raise ArgumentError("input", f"has {channels} channels", f"a multiple of the {groups} groups")
     split = (batch, groups, channels // groups, math.prod(input.shape[2:]))
     return input.reshape(split).swapaxes(1, 2).reshape(input.shape)

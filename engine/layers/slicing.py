@@ -17,6 +17,7 @@ from engine.errors import ArgumentError
 from engine.kernels.axes import axis, broadcast, position
 from engine.kernels.casting import cast
 from engine.layers.checks import check_min_rank
+from engine.layers.view_rules import view_layer
 from engine.spec import UNKNOWN, Spec, TensorSpec, tensor_specs
 
 INT_MAX = 2**31 - 1
@@ -102,11 +103,7 @@ def _sliced_shape(shape: tuple[int, ...], key: SliceKey) -> tuple[int, ...]:
     )
 
 
-def _infer_slice(input: TensorSpec, **bounds: Any) -> TensorSpec:
-    return input.with_shape(_sliced_shape(input.shape, _slice_key(input.shape, **bounds)))
-
-
-@layer("Tensor.slice", infer=_infer_slice)
+@view_layer("Tensor.slice")
 @_takes_slice
 def slice_tensor(input: Array, key: SliceKey) -> Array:
     """Look at every `step`-th index from `start` up to `end`, in one dimension or several."""
@@ -169,12 +166,7 @@ def _narrowed(shape: tuple[int, ...], dim: int, start: int, length: int) -> tupl
     return place, first
 
 
-def _infer_narrow(input: TensorSpec, dim: int, start: int, length: int) -> TensorSpec:
-    place, _ = _narrowed(input.shape, dim, start, length)
-    return input.with_shape((*input.shape[:place], length, *input.shape[place + 1 :]))
-
-
-@layer("torch.narrow", infer=_infer_narrow)
+@view_layer("torch.narrow")
 def narrow(input: Array, dim: int, start: int, length: int) -> Array:
     """Look at `length` indices of a dimension, from `start` on."""
     place, first = _narrowed(input.shape, dim, start, length)

@@ -9,6 +9,7 @@ from engine.binding.arguments import Number
 from engine.binding.registry import layer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
+from engine.kernels.promotion import real_dtype
 from engine.kernels.stft import root_energy
 from engine.layers import stft
 from engine.layers.checks import check_kind, check_min_rank
@@ -61,9 +62,8 @@ def _infer_spectrogram(
         return_complex=True,
         align_to_window=None,
     )
-    part = np.dtype(f"f{spectrum.dtype.itemsize // 2}")
     shape = (*waveform.shape[:-1], *spectrum.shape[-2:])
-    return TensorSpec(shape, spectrum.dtype if power is None else part)
+    return TensorSpec(shape, spectrum.dtype if power is None else real_dtype(spectrum.dtype))
 
 
 @layer("torchaudio.functional.spectrogram", infer=_infer_spectrogram)

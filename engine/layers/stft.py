@@ -11,7 +11,7 @@ from engine.errors import ArgumentError
 from engine.kernels import stft as kernel
 from engine.kernels.axes import checked_shape
 from engine.kernels.casting import cast
-from engine.kernels.promotion import Dtype, promote
+from engine.kernels.promotion import Dtype, promote, real_dtype
 from engine.layers.checks import check_kind
 from engine.spec import TensorSpec
 
@@ -69,10 +69,6 @@ class Frames:
     def window(self, window: Array | None, dtype: Dtype) -> Array:
         """Return the window as wide as a frame; ones by default."""
         return kernel.centred(np.ones(self.win, dtype) if window is None else window, self.n_fft)
-
-
-def _real_of(dtype: Dtype) -> Dtype:
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def _spectrum_dtype(input: TensorSpec | Array, window: TensorSpec | Array | None) -> Dtype:
@@ -137,7 +133,7 @@ def infer_stft(
     spectrum = _spectrum_dtype(input, window)
     shape = checked_shape((*input.shape[:-1], frames.frequencies(half), count), "input")
     if return_complex is False:
-        return TensorSpec((*shape, 2), _real_of(spectrum))
+        return TensorSpec((*shape, 2), real_dtype(spectrum))
     return TensorSpec(shape, spectrum)
 
 
@@ -160,7 +156,7 @@ def stft(
     half = not _is_complex(input, window) if onesided is None else onesided
     padding = _padding(frames, center, align_to_window)
     signal = _padded(input, *padding, pad_mode if center else "constant")
-    weights = frames.window(window, _real_of(input.dtype))
+    weights = frames.window(window, real_dtype(input.dtype))
     spectrum = kernel.forward(signal, weights, frames.hop, onesided=half, normalized=normalized)
     spectrum = cast(spectrum, _spectrum_dtype(input, window))
     return np.stack((spectrum.real, spectrum.imag), -1) if return_complex is False else spectrum
@@ -210,7 +206,7 @@ def infer_istft(
     start, end = _output_range(frames, input.shape[-1], center, length)
     dtype = _spectrum_dtype(input, window)
     shape = checked_shape((*input.shape[:-2], end - start), "length")
-    return TensorSpec(shape, dtype if return_complex else _real_of(dtype))
+    return TensorSpec(shape, dtype if return_complex else real_dtype(dtype))
 
 
 @layer("torch.istft", infer=infer_istft)
@@ -230,7 +226,7 @@ def istft(
     del onesided
     frames = Frames.of(n_fft, hop_length, win_length, window)
     start, end = _output_range(frames, input.shape[-1], center, length)
-    weights = frames.window(window, _real_of(input.dtype))
+    weights = frames.window(window, real_dtype(input.dtype))
     signal, envelope = kernel.inverse(
         input, weights, frames.hop, normalized=normalized, complex_output=return_complex
     )
@@ -240,4 +236,4 @@ def istft(
     result = signal[..., start:end] / covered
     dtype = _spectrum_dtype(input, window)
     missing = max(0, end - start - result.shape[-1])
-    return cast(_padded(result, 0, missing, "constant"), dtype if return_complex else _real_of(dtype))
+    return cast(_padded(result, 0, missing, "constant"), dtype if return_complex else real_dtype(dtype))

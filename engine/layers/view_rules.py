@@ -1,4 +1,4 @@
-"""Shape rules of layers that only view their inputs: they run the layer on arrays that take no memory."""
+"""Shape rules of layers that only view their inputs, or one element: they run the layer on arrays without memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +9,13 @@ from engine.binding.registry import LayerFunction, layer
 from engine.dtypes import Array
 from engine.spec import TensorSpec, spec_of
 
+_ELEMENT = bytes(16)
+"""The memory of one element of any dtype."""
+
 
 def placeholder_array(spec: TensorSpec) -> Array:
-    """Return an array of a spec's shape and dtype that takes the memory of one element only."""
-    return np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
+    """Return a read-only array of a spec's shape and dtype that takes no memory: all its elements are the same."""
+    return np.ndarray(spec.shape, spec.dtype, _ELEMENT, strides=(0,) * spec.rank)
 
 
 def _to_array(value: Any) -> Any:

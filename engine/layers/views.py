@@ -80,11 +80,7 @@ def moved(input: Array, source: Ints, destination: Ints) -> Array:
     return np.moveaxis(input, source, destination)
 
 
-def _infer_ravel(input: TensorSpec) -> TensorSpec:
-    return input.with_shape((input.size,))
-
-
-@layer("aten::ravel", infer=_infer_ravel)
+@view_layer("aten::ravel")
 def ravel(input: Array) -> Array:
     """Look at all elements in one dimension."""
     return input.reshape(-1)
@@ -141,24 +137,16 @@ def sum_to_size(input: Array, size: Ints) -> Array:
     return np.asarray(total).reshape(size)
 
 
-def _infer_numel(input: TensorSpec) -> int:
-    return input.size
-
-
-@layer("aten::numel", infer=_infer_numel)
+@view_layer("aten::numel")
 def numel(input: Array) -> Any:
     """Count the elements."""
     return input.size
 
 
-def _infer_zero(input: TensorSpec) -> TensorSpec:
-    return input
-
-
-@layer("aten::zero", infer=_infer_zero)
+@view_layer("aten::zero")
 def zero(input: Array) -> Array:
     """Give zeros in place of all elements."""
-    return np.zeros_like(input, subok=False)
+    return np.broadcast_to(input.dtype.type(0), input.shape)
 
 
 def _columns(tensors: Sequence[Any]) -> list[Any]:
