@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.graph import Node
 from engine.compiler.lowering import LoweringContext, lowers_layer
 from engine.compiler.memory.region import Region
@@ -56,7 +57,7 @@ def lower_leaky_integrator(context: LoweringContext) -> Node | None:
 
 
 @dataclass(frozen=True, slots=True)
-class LeakyIntegratorKernel:
+class LeakyIntegratorKernel(Kernel):
     """A leaky integration of one exact shape. Arguments: input, output.
 
     Attributes:
@@ -77,11 +78,6 @@ class LeakyIntegratorKernel:
         return Region(self.shape, self.x_strides), Region(self.shape, self.out_strides, is_written=True)
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def chunks(self) -> int:
         """Parts that the work is split into: whole lines along the time."""
         return max(1, min(prod(self.shape) // _CHUNK, self._lines))
@@ -94,8 +90,7 @@ class LeakyIntegratorKernel:
         """Write the kernel: a loop over the lines of a chunk, and in it one over time that carries the sum."""
         x, out, decay = e.argument(0), e.argument(1), e.scalar(self.decay)
         grain = -(-self._lines // self.chunks)
-        first = e.mul(e.chunk, grain)
-        with e.loop(first, e.minimum(e.add(first, grain), self._lines)) as lines:
+        with e.chunk_loop(grain, self._lines) as lines:
             place = e.unravel(lines.index, self.shape[:-1])
             source = e.address(x, *map(e.mul, place, self.x_strides[:-1]))
             target = e.address(out, *map(e.mul, place, self.out_strides[:-1]))

@@ -6,7 +6,7 @@ channels in words, so that the loops of all precisions are the same.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,32 +21,40 @@ from engine.pnnx.mapped_pages import release_pages
 from engine.quantization.tensor_scale import TensorScale
 
 
-class Arithmetic(Protocol):
-    """Arithmetic of a kernel's products. Beside weights a kernel reads *numbers* of filters: the bias, for example."""
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Arithmetic of a kernel's products: that of float32, of which others override what differs.
 
-    @property
-    def per_word(self) -> int:
-        """Elements of a word of weights."""
+    Beside weights a kernel reads *numbers* of filters: here the bias, which sums start with.
+    """
+
+    per_word = 1
+    """Elements of a word of weights."""
+    input_words = 1
+    """Words of the input that a word of weights is multiplied with."""
+    tile_product = ""
+    """The intrinsic that multiplies matrix registers; empty where there is none."""
 
     @property
     def per_filter(self) -> int:
         """Numbers of a filter."""
-
-    @property
-    def tile_product(self) -> str:
-        """The intrinsic that multiplies matrix registers; empty where there is none."""
+        return 1
 
     def weight(self, e: Emitter, base: IRValue, offset: int) -> Any:
         """Load a vector of words of weights, in the form that `add` takes it in."""
+        return e.load(base, offset)
 
     def number(self, e: Emitter, base: IRValue, offset: IRIndex) -> Any:
         """Load a word of the input into all lanes, in the form that `add` takes it in."""
+        return e.load_broadcast(base, offset)
 
     def add(self, e: Emitter, number: Any, weight: Any, total: IRValue) -> IRValue:
         """Return a vector of sums with the products of a word of the input and words of weights added."""
+        return e.fma(number, weight, total)
 
     def load_sums(self, e: Emitter, base: IRValue, vectors: int) -> list[IRValue]:
         """Load vectors of sums: where the numbers of filters begin, what their sums start with."""
+        return [e.load(base, vector * e.lanes) for vector in range(vectors)]
 
     def results(
         self, e: Emitter, sums: list[IRValue], numbers: IRValue, size: tuple[int, int]
@@ -59,68 +67,25 @@ class Arithmetic(Protocol):
             numbers: address of the first number of the filters.
             size: vectors of a pixel, and filters of all blocks, the elements between two numbers of a filter.
         """
+        del e, numbers, size
+        return sums
 
     def fill(self, e: Emitter, target: IRValue, start: int, stop: int) -> None:
-        """Write what lies around an input into the words from `start` up to `stop`."""
+        """Write what lies around an input, zeros here, into the words from `start` up to `stop`."""
+        e.fill(target, start, stop)
 
     def elements(self, weight: Array) -> Array:
         """Return weights in the type that they are multiplied in."""
+        return weight
 
     def numbers(self, filters: Array, bias: Array | None, count: int) -> Array:
-        """Return the numbers of filters.
+        """Return the numbers of filters: the biases, 0 where there are none.
 
         Args:
             filters: weights (groups, filters, channels, rows, columns).
             bias: what the node has for each filter, of all groups or the same for each; None for nothing.
             count: filters of a group, with those that fill up its last block.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class Float32:
-    """Arithmetic of float32; the number of a filter is its bias, which sums start with."""
-
-    per_word = 1
-    tile_product = ""
-
-    @property
-    def per_filter(self) -> int:
-        """A bias."""
-        return 1
-
-    def weight(self, e: Emitter, base: IRValue, offset: int) -> IRValue:
-        """Load a vector of weights."""
-        return e.load(base, offset)
-
-    def number(self, e: Emitter, base: IRValue, offset: IRIndex) -> IRValue:
-        """Load a number into all lanes."""
-        return e.load_broadcast(base, offset)
-
-    def add(self, e: Emitter, number: IRValue, weight: IRValue, total: IRValue) -> IRValue:
-        """Return number * weight + total."""
-        return e.fma(number, weight, total)
-
-    def load_sums(self, e: Emitter, base: IRValue, vectors: int) -> list[IRValue]:
-        """Load vectors of float32."""
-        return [e.load(base, vector * e.lanes) for vector in range(vectors)]
-
-    def results(
-        self, e: Emitter, sums: list[IRValue], numbers: IRValue, size: tuple[int, int]
-    ) -> list[IRValue]:
-        """Return the sums."""
-        del e, numbers, size
-        return sums
-
-    def fill(self, e: Emitter, target: IRValue, start: int, stop: int) -> None:
-        """Write zeros."""
-        e.fill(target, start, stop)
-
-    def elements(self, weight: Array) -> Array:
-        """Return the weights."""
-        return weight
-
-    def numbers(self, filters: Array, bias: Array | None, count: int) -> Array:
-        """Return the biases, 0 where there are none."""
         groups, used = filters.shape[:2]
         starts = aligned_zeros((groups, count))
         if bias is not None:
@@ -128,11 +93,11 @@ class Float32:
         return starts
 
 
-FLOAT32 = Float32()
+FLOAT32 = Arithmetic()
 
 
 @dataclass(frozen=True, slots=True)
-class Bf16(Float32):
+class Bf16(Arithmetic):
     """Arithmetic of operands rounded to bfloat16, with sums in float32."""
 
     per_word = 2
@@ -151,7 +116,7 @@ BF16 = Bf16()
 
 
 @dataclass(frozen=True, slots=True)
-class Int8:
+class Int8(Arithmetic):
     """Arithmetic of 8-bit integers, with exact sums in 32 bits.
 
     The numbers of a filter are what its sum starts with (an integer, that takes the zero point off), the scale of the
@@ -164,8 +129,12 @@ class Int8:
     x_scale: TensorScale
 
     per_word = WORD_CHANNELS
-    per_filter = 3
     tile_product = "llvm.x86.tdpbusd"
+
+    @property
+    def per_filter(self) -> int:
+        """The initial sum, the scale and the bias."""
+        return 3
 
     def weight(self, e: Emitter, base: IRValue, offset: int) -> Sequence[IRValue]:
         """Load a vector of words of weights."""
@@ -202,10 +171,6 @@ class Int8:
     def fill(self, e: Emitter, target: IRValue, start: int, stop: int) -> None:
         """Write zero points."""
         e.fill_words(target, start, stop, word_of(self.x_scale.zero_point))
-
-    def elements(self, weight: Array) -> Array:
-        """Return the integers."""
-        return weight
 
     def numbers(self, filters: Array, bias: Array | None, count: int) -> Array:
         """Return initial sums, scales of the sums, and biases.

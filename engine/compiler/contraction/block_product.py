@@ -6,7 +6,6 @@ of a sum does not depend on other results.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from engine.compiler.contraction.arithmetic import Arithmetic
 from engine.compiler.contraction.staged_layout import StagedLayout
@@ -39,46 +38,6 @@ class BlockOperands:
     starts: IRValue
     prefetch: IRValue | None = None
     lines: int = 0
-
-
-class BlockProduct(Protocol):
-    """Multiplication of groups of pixels by blocks of filters: in tiles or vectors."""
-
-    @property
-    def group(self) -> int:
-        """Pixels of a group."""
-
-    @property
-    def width(self) -> int:
-        """Filters of a block."""
-
-    @property
-    def rounds(self) -> int:
-        """How often the innermost loop of a product goes round."""
-
-    def rounded(self, pixels: int) -> int:
-        """Return the number of computed pixels for a requested one."""
-
-    def begin(self, e: Emitter) -> None:
-        """Write what has to be done before the first product."""
-
-    def end(self, e: Emitter) -> None:
-        """Write what has to be done after the last one."""
-
-    def emit(
-        self, e: Emitter, operands: BlockOperands, pixels: tuple[int, int], filters: int
-    ) -> list[IRValue]:
-        """Write the product of so many pixels, at most a group, and filters, at most a block.
-
-        Args:
-            e: the kernel.
-            operands: where they lie.
-            pixels: how many there are, and how many are contiguous before those of the next row begin.
-            filters: how many there are.
-
-        Returns:
-            The vectors of sums, those of a pixel together; none where they are in memory.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +95,17 @@ class TileProduct:
     def emit(
         self, e: Emitter, operands: BlockOperands, pixels: tuple[int, int], filters: int
     ) -> list[IRValue]:
-        """Write the product of so many pixels, at most a group, and filters, at most a block."""
+        """Write the product of so many pixels, at most a group, and filters, at most a block.
+
+        Args:
+            e: the kernel.
+            operands: where they lie.
+            pixels: how many there are, and how many are contiguous before those of the next row begin.
+            filters: how many there are.
+
+        Returns:
+            The vectors of sums, those of a pixel together; none where they are in memory.
+        """
         used = range(-(-pixels[0] // self.rows)), range(-(-filters // WORDS))
         places = [(row, column) for row in used[0] for column in used[1]]
         for row, column in places:
@@ -222,7 +191,7 @@ class VectorProduct:
     def emit(
         self, e: Emitter, operands: BlockOperands, pixels: tuple[int, int], filters: int
     ) -> list[IRValue]:
-        """Write the product of so many pixels, at most a group, and filters, at most a block."""
+        """Write the product of so many pixels and filters; see `TileProduct`."""
         used = range(-(-filters // self.lanes))
         sums = self.arithmetic.load_sums(e, operands.numbers, len(used)) * pixels[0]
         unroll = self._unroll
@@ -258,6 +227,10 @@ class VectorProduct:
                 arithmetic.add(e, number, weight, total) for weight, total in zip(vectors, own, strict=True)
             ]
         return results
+
+
+BlockProduct = TileProduct | VectorProduct
+"""Multiplication of groups of pixels by blocks of filters."""
 
 
 def _prefetch(e: Emitter, address: IRValue, lines: int) -> IRValue:

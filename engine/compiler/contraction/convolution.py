@@ -14,7 +14,7 @@ from math import prod
 
 from engine.compiler.contraction.arithmetic import FLOAT32, Arithmetic, FilterPacking
 from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Place
-from engine.compiler.contraction.int4 import INT4_CHANNELS, Int4
+from engine.compiler.contraction.int4 import Int4
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.split import ChunkSize
 from engine.compiler.contraction.staging import Staging
@@ -143,7 +143,7 @@ class DirectConvolution:
             arithmetic=self.arithmetic,
             groups=self.shape.groups,
             filters=self.shape.filters,
-            words=self.shape.channels // (INT4_CHANNELS if isinstance(self.arithmetic, Int4) else 1),
+            words=self.shape.channels // self.arithmetic.input_words,
             kernel=self.shape.kernel,
             width=self._width,
         )
@@ -171,7 +171,7 @@ class DirectConvolution:
     def _unpacks(self) -> bool:
         """Whether the weights of a block are unpacked into scratch memory, as several tiles read them."""
         is_only_tile = not self.is_dynamic and self.shape.size[1] <= self.tile.pixels
-        return isinstance(self.arithmetic, Int4) and not is_only_tile
+        return self.arithmetic.input_words > 1 and not is_only_tile
 
     @property
     def _staged_size(self) -> tuple[int, int]:

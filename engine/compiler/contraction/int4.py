@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.contraction.arithmetic import Float32
+from engine.compiler.contraction.arithmetic import Arithmetic
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import WORD_CHANNELS, splat
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -20,7 +20,7 @@ _GROUP_WORDS = GROUP // INT4_CHANNELS
 
 
 @dataclass(frozen=True, slots=True)
-class Int4(Float32):
+class Int4(Arithmetic):
     """Arithmetic of float32 with weights of 4 bits. The numbers of a filter are its bias, and the scales of its groups.
 
     Attributes:
@@ -30,6 +30,7 @@ class Int4(Float32):
     channels: int
 
     per_word = WORD_CHANNELS
+    input_words = INT4_CHANNELS
 
     @property
     def per_filter(self) -> int:

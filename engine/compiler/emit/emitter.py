@@ -7,12 +7,13 @@ elements.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from llvmlite import ir
 
 from engine.compiler.emit import constants
-from engine.compiler.emit.control_flow import ControlFlow
+from engine.compiler.emit.control_flow import ControlFlow, Loop
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import (
     ENTRY,
@@ -65,6 +66,11 @@ class Emitter(ControlFlow):
         """Return the runtime dimension at a place among the arguments."""
         address = self.builder.gep(self._arguments, [self.index(place)], source_etype=I64)
         return self.builder.load(address, typ=I64)
+
+    def chunk_loop(self, grain: IRIndex, total: IRIndex) -> AbstractContextManager[Loop]:
+        """Write the loop over the chunk's part of so many units of work, of which each chunk has `grain`."""
+        first = self.mul(self.chunk, grain)
+        return self.loop(first, self.minimum(self.add(first, grain), total))
 
     # memory
 

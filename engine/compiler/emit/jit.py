@@ -25,6 +25,8 @@ class Kernel(Protocol):
     are in their property `sizes`, if any: they follow the addresses.
     """
 
+    __slots__ = ()
+
     @property
     def chunks(self) -> int:
         """Parts that the work is split into; any thread may do any of them, in any order."""
@@ -38,12 +40,14 @@ class Kernel(Protocol):
 
     @property
     def scratch(self) -> int:
-        """Elements of scratch memory that each thread needs; its address is the last argument."""
+        """Elements of scratch memory that each thread needs, if any; its address is the last argument."""
+        return 0
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
 
-    def __hash__(self) -> int: ...
+    def __hash__(self) -> int:
+        return super().__hash__()  # a frozen dataclass has one of its attributes
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

@@ -17,6 +17,7 @@ from engine.compiler.emit.int8 import (
     store_bytes,
     words,
 )
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import IMAGE, Region
 from engine.quantization.tensor_scale import TensorScale
@@ -26,7 +27,7 @@ _CHUNK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversion:
+class Conversion(Kernel):
     """Base of both directions.
 
     Attributes:
@@ -46,11 +47,6 @@ class Conversion:
     out_strides: tuple[int, int, int, int]
     scale: TensorScale
     lanes: int
-
-    @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
 
     @property
     def chunks(self) -> int:
@@ -81,8 +77,7 @@ class Conversion:
 
     def _each_row(self, e: Emitter) -> Iterator[tuple[IRValue, IRValue]]:
         """Write the loop over a chunk's rows; yields where input and output of one begin."""
-        first = e.mul(e.chunk, self._rows)
-        with e.loop(first, e.minimum(e.add(first, self._rows), self.images * self.size[0])) as loop:
+        with e.chunk_loop(self._rows, self.images * self.size[0]) as loop:
             image, row = e.divmod(loop.index, self.size[0])
             yield (
                 e.address(e.argument(0), e.mul(image, self.x_strides[0]), e.mul(row, self.x_strides[2])),

@@ -26,6 +26,7 @@ from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finis
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.split import even_size
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import Region, line
@@ -75,7 +76,7 @@ class _Channels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Depthwise:
+class Depthwise(Kernel):
     """A depthwise convolution of one exact shape.
 
     Attributes:
@@ -151,11 +152,6 @@ class Depthwise:
         return self.shape.taps * self.shape.channels * self._packed_channels, self._packed_channels
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
         rows, vectors = self._parts
@@ -225,10 +221,8 @@ class Depthwise:
 
     def _each_row(self, e: Emitter, part: IRIndex) -> Iterator[_Row]:
         """Write the loop over a chunk's rows."""
-        first = e.mul(part, self.rows)
-        with e.loop(
-            first, e.minimum(e.add(first, self.rows), self.shape.images * self.shape.size[0])
-        ) as loop:
+        first, all_rows = e.mul(part, self.rows), self.shape.images * self.shape.size[0]
+        with e.loop(first, e.minimum(e.add(first, self.rows), all_rows)) as loop:
             image, row = e.divmod(loop.index, self.shape.size[0])
             yield _Row(image, row, self._taps(e, row))
 

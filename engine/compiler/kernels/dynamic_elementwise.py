@@ -40,8 +40,7 @@ class DynamicElementwise(StridedExpression):
         sizes = [e.size(count + place) for place in range(rank + 1 + count * (rank - 1))]
         shape, grain, strides = sizes[:rank], sizes[rank], sizes[rank + 1 :]
         extents = [*shape[:-1], e.divmod(e.add(shape[-1], PIECE - 1), PIECE)[0]]
-        first = e.mul(e.chunk, grain)
-        with e.loop(first, e.minimum(e.add(first, grain), e.product(extents))) as loop:
+        with e.chunk_loop(grain, e.product(extents)) as loop:
             place = e.unravel(loop.index, extents)
             rows = [
                 e.address(base, *map(e.mul, place[:-1], strides[number * (rank - 1) :][: rank - 1]))

@@ -41,8 +41,7 @@ class Elementwise(StridedExpression):
         extents = self._extents(e.lanes)
         units = math.prod(extents)
         grain = -(-units // max(self.chunks, 1))
-        first = e.mul(e.chunk, grain)
-        with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
+        with e.chunk_loop(grain, units) as loop:
             place = e.unravel(loop.index, extents)
             if self.transposed_axis is None:
                 self._emit_piece(e, pointers, place)

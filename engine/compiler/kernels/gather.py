@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.strided_expression import Strides
@@ -19,7 +20,7 @@ _CHUNK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatherKernel:
+class GatherKernel(Kernel):
     """A gather with runtime extents and strides: one code for tensors of all shapes.
 
     An index out of range is clamped: the caller has checked them.
@@ -69,11 +70,6 @@ class GatherKernel:
         return source, *indices, Region(self.shape, self.out_strides, is_written=True)
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def chunks(self) -> int:
         """Parts that the work is split into: lines along the last axis."""
         return max(1, min(prod(self.shape[:-1]), prod(self.shape) // _CHUNK))
@@ -88,9 +84,7 @@ class GatherKernel:
         limits, steps = (sizes.some((0,) * count) for _ in range(2))
         index_strides = [sizes.some((0,) * rank) for _ in range(count)]
         out_strides = sizes.some((0,) * rank)
-        first = e.mul(e.chunk, grain)
-        lines = e.product(shape[:-1])
-        with e.loop(first, e.minimum(e.add(first, grain), lines)) as loop:
+        with e.chunk_loop(grain, e.product(shape[:-1])) as loop:
             place = e.unravel(loop.index, shape[:-1]) if rank > 1 else []
             source, target = (
                 e.address(base, *map(e.mul, place, strides[:-1]))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from engine.compiler.contraction.shapes import ImageStrides
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import largest_bytes
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import Region, pixels
 
@@ -17,7 +18,7 @@ _CHUNK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Int8Pooling:
+class Int8Pooling(Kernel):
     """A maximum over windows of one exact shape.
 
     Attributes:
@@ -51,11 +52,6 @@ class Int8Pooling:
         )
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
         return -(-self.images * self.size[0] // self._rows)
@@ -67,8 +63,7 @@ class Int8Pooling:
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
-        first = e.mul(e.chunk, self._rows)
-        with e.loop(first, e.minimum(e.add(first, self._rows), self.images * self.size[0])) as loop:
+        with e.chunk_loop(self._rows, self.images * self.size[0]) as loop:
             image, row = e.divmod(loop.index, self.size[0])
             x = e.address(e.argument(0), e.mul(image, self.strides.x[0]))
             out = e.address(e.argument(1), e.mul(image, self.strides.out[0]), e.mul(row, self.strides.out[1]))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import rsqrt
 from engine.compiler.kernels.strided_loops import emit_fold, emit_fold_blocks
@@ -19,7 +20,7 @@ _TOGETHER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class LayerNormKernel:
+class LayerNormKernel(Kernel):
     """A normalization of rows that are contiguous in memory, each separately.
 
     Attributes:
@@ -60,11 +61,6 @@ class LayerNormKernel:
         x = Region((self.rows, self.length), (self.x_step, 1))
         out = Region((self.rows, self.length), (self.out_step, 1), is_written=True)
         return x, *[line(self.length)] * (self.has_weight + self.has_bias), out
-
-    @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
 
     @property
     def _grain(self) -> int:

@@ -6,6 +6,7 @@ Arguments: input, output.
 from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.pointwise import ZERO, Literal
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.strided_loops import Pointer, emit_row, emit_scalar_row, emit_square, moved
@@ -17,7 +18,7 @@ _CHUNK = 32768
 
 
 @dataclass(frozen=True, slots=True)
-class PadKernel:
+class PadKernel(Kernel):
     """A padding of one exact shape; a negative margin crops.
 
     Attributes:
@@ -46,11 +47,6 @@ class PadKernel:
         return Region(self.shape, self.x_strides, order=MATRIX), out
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def _rows(self) -> int:
         """Rows of one chunk."""
         return max(1, _CHUNK // max(1, self.size[1] * self.shape[1]))
@@ -64,9 +60,7 @@ class PadKernel:
         """Write the kernel: row by row of the output."""
         x, out = e.argument(0), e.argument(1)
         rows, columns = self._sources(e)
-        first = e.mul(e.chunk, self._rows)
-        last = e.minimum(e.add(first, self._rows), self.shape[0] * self.size[0])
-        with e.loop(first, last) as loop:
+        with e.chunk_loop(self._rows, self.shape[0] * self.size[0]) as loop:
             image, row = e.divmod(loop.index, self.size[0])
             line = e.address(out, e.mul(image, self.out_strides[0]), e.mul(row, self.out_strides[1]))
             if rows is not None:

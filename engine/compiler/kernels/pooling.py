@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.types import F32, IRIndex, IRValue
 from engine.compiler.emit.vector_math import maximum
 from engine.compiler.memory.region import Region, pixels
@@ -108,7 +109,7 @@ def cells(size: int, count: int) -> Window | Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Pooling:
+class Pooling(Kernel):
     """A pooling of one exact shape.
 
     Attributes:
@@ -140,11 +141,6 @@ class Pooling:
         return x, pixels(self.images, counts, self.channels, self.out_strides, is_written=True)
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def chunks(self) -> int:
         """Parts that the work is split into: rows of the output, and blocks of channels where rows are few."""
         reads = self.rows.count * self.rows.kernel * self.columns.count * self.columns.kernel
@@ -157,8 +153,7 @@ class Pooling:
         blocks = -(-self.channels // width)
         units = self.images * self.rows.count * blocks
         grain = -(-units // self.chunks)
-        first = e.mul(e.chunk, grain)
-        with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
+        with e.chunk_loop(grain, units) as loop:
             place = e.unravel(loop.index, (self.images, self.rows.count, blocks))
             self._emit_block(e, x, out, place, width)
 

@@ -6,12 +6,13 @@ Arguments: output, then `sizes`.
 from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.runtime_sizes import RuntimeSizes
 from engine.compiler.memory.region import Region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RampKernel:
+class RampKernel(Kernel):
     """start, start + step, …; the length is a runtime dimension.
 
     Attributes:
@@ -40,11 +41,6 @@ class RampKernel:
     def regions(self) -> tuple[Region, ...]:
         """The written region."""
         return (Region((self.length,), (self.out_step,), is_written=True),)
-
-    @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
 
     @property
     def chunks(self) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import maximum, minimum
@@ -19,7 +20,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class ReductionKernel:
+class ReductionKernel(Kernel):
     """A reduction of one exact shape; make it by `reduction`.
 
     Attributes:
@@ -81,11 +82,6 @@ class ReductionKernel:
         return x, Region(self.shape, self.out_strides, is_written=True)
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
         results = math.prod(self.shape)
@@ -118,8 +114,7 @@ class ReductionKernel:
     def _emit_units(self, e: Emitter, units: IRIndex, grain: IRIndex) -> None:
         x, out = e.argument(0), e.argument(1)
         extents = self._extents(e)
-        first = e.mul(e.chunk, grain)
-        with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
+        with e.chunk_loop(grain, units) as loop:
             place = e.unravel(loop.index, extents)
             lane = place[-1]
             if self._is_across:

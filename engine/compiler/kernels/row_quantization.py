@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import WORD_CHANNELS, store_bytes, symmetric_integers, words
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.types import IRValue
 from engine.compiler.kernels.strided_loops import emit_fold
 from engine.compiler.memory.region import Region
@@ -21,7 +22,7 @@ _CHUNK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowQuantization:
+class RowQuantization(Kernel):
     """Rows of one exact length.
 
     Attributes:
@@ -60,11 +61,6 @@ class RowQuantization:
         )
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def _chunk_rows(self) -> int:
         return max(1, _CHUNK // self.columns)
 
@@ -77,8 +73,7 @@ class RowQuantization:
         """Write the kernel: for each row its largest magnitude, then its integers."""
         x, out, scales = (e.argument(place) for place in range(3))
         rows = e.size(3) if self.is_dynamic else self.rows
-        first = e.mul(e.chunk, self._chunk_rows)
-        with e.loop(first, e.minimum(e.add(first, self._chunk_rows), rows)) as row:
+        with e.chunk_loop(self._chunk_rows, rows) as row:
             source = e.address(x, e.mul(row.index, self.x_step))
             magnitude, zero = self._magnitude(e, source)
             inverse_levels = float(np.float32(1) / np.float32(DYNAMIC_LEVELS))

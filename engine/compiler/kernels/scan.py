@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.runtime_sizes import RuntimeSizes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.strided_expression import Strides
@@ -18,7 +19,7 @@ _CHUNK = 1 << 13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanKernel:
+class ScanKernel(Kernel):
     """A scan along one axis with runtime extents and strides: one code for tensors of all shapes.
 
     Attributes:
@@ -60,11 +61,6 @@ class ScanKernel:
         return x, replace(out, is_written=True)
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
         rows = prod(self.shape)
@@ -78,8 +74,7 @@ class ScanKernel:
         grain = sizes.one()
         shape, x_strides, out_strides = (sizes.some(none) for _ in range(3))
         length, x_step, out_step = sizes.some((0, 0, 0))
-        first = e.mul(e.chunk, grain)
-        with e.loop(first, e.minimum(e.add(first, grain), e.product(shape))) as loop:
+        with e.chunk_loop(grain, e.product(shape)) as loop:
             place = e.unravel(loop.index, shape)
             source, target = (
                 e.address(base, *map(e.mul, place, strides))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.runtime_sizes import RuntimeSizes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import exp_below_zero, log
@@ -21,7 +22,7 @@ _TOGETHER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class SoftmaxKernel:
+class SoftmaxKernel(Kernel):
     """A softmax of one exact shape.
 
     Attributes:
@@ -75,8 +76,7 @@ class SoftmaxKernel:
         units, grain = (e.size(3 + 3 * len(self.shape) + place) for place in range(2))
         kernel = self._with_runtime_sizes(e)
         last = e.sub(e.product(kernel.shape), 1)
-        first = e.mul(e.chunk, grain)
-        with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
+        with e.chunk_loop(grain, units) as loop:
             kernel._emit_lines(e, x, out, loop.index, last)
 
     @property
@@ -85,11 +85,6 @@ class SoftmaxKernel:
         shape = *self.shape, self.length
         x = Region(shape, (*self.x_strides, self.x_step))
         return x, Region(shape, (*self.out_strides, self.out_step), is_written=True)
-
-    @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
 
     @property
     def chunks(self) -> int:
@@ -126,8 +121,7 @@ class SoftmaxKernel:
             extents[-1] = -(-extents[-1] // e.lanes)
             units = math.prod(extents)
         grain = -(-units // self.chunks)
-        first = e.mul(e.chunk, grain)
-        with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
+        with e.chunk_loop(grain, units) as loop:
             if self._is_along:
                 self._emit_lines(e, x, out, loop.index, math.prod(extents) - 1)
             else:

@@ -6,6 +6,7 @@ Arguments: the operands, then the output. A broadcast axis has stride 0.
 import math
 from dataclasses import dataclass
 
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.pointwise import PointwiseExpression
 from engine.compiler.memory.region import Region
 
@@ -18,7 +19,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class StridedExpression:
+class StridedExpression(Kernel):
     """An expression over arrays, and what of them it touches.
 
     Attributes:
@@ -38,11 +39,6 @@ class StridedExpression:
         """The accessed regions of the arguments, in order."""
         out = Region(self.shape, self.out, is_written=True)
         return *(Region(self.shape, strides) for strides in self.operands), out
-
-    @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
 
     @property
     def chunks(self) -> int:

@@ -14,12 +14,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.contraction.arithmetic import FLOAT32, FilterPacking
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Place
 from engine.compiler.contraction.shapes import ImageStrides
-from engine.compiler.contraction.tile import Axis, Tile, choose_tile, emit_tile
+from engine.compiler.contraction.tile import Axis, Tile, choose_tile, each_block, emit_tile
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.transposed_geometry import Taps, TransposedShape, taps_of
@@ -41,13 +41,13 @@ class _Block:
         number: its number, over all groups.
         group: its group.
         channel: its first output channel.
-        valid: lanes of each of its vectors that hold filters.
+        filters: how many it has.
     """
 
     number: IRIndex
     group: IRIndex
     channel: IRIndex
-    valid: tuple[int, ...]
+    filters: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class _Pixels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransposedConvolutionKernel:
+class TransposedConvolutionKernel(Kernel):
     """A transposed convolution of one exact shape.
 
     Attributes:
@@ -127,15 +127,21 @@ class TransposedConvolutionKernel:
         return x, *map(line, self.packed_sizes), out, *operands
 
     @property
-    def packed_sizes(self) -> tuple[int, int]:
-        """Elements of packed weights and bias."""
-        starts = self.shape.groups * self._group_blocks * self._width
-        return starts * self.shape.taps * self.shape.channels, starts
+    def _packing(self) -> FilterPacking:
+        """How weights are packed, once their filters come first."""
+        return FilterPacking(
+            arithmetic=FLOAT32,
+            groups=self.shape.groups,
+            filters=self.shape.filters,
+            words=self.shape.channels,
+            kernel=(self.shape.axes[0].kernel, self.shape.axes[1].kernel),
+            width=self._width,
+        )
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
+    def packed_sizes(self) -> tuple[int, int]:
+        """Elements of packed weights and bias."""
+        return self._packing.packed_sizes
 
     @property
     def chunks(self) -> int:
@@ -146,23 +152,13 @@ class TransposedConvolutionKernel:
     @property
     def layout(self) -> tuple[object, ...]:
         """The layout of packed weights."""
-        return (self.shape.groups, self._width)
+        return self._packing.layout
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (channels of all groups, filters of one, rows, columns) and bias; absent filters are 0."""
-        kernel = self.shape.axes[0].kernel, self.shape.axes[1].kernel
-        padded = self._group_blocks * self._width
-        weights = np.zeros((self.shape.groups, self.shape.channels, padded, *kernel), np.float32)
-        weights[:, :, : self.shape.filters] = weight.reshape(
-            self.shape.groups, self.shape.channels, self.shape.filters, *kernel
-        )
-        starts = np.zeros((self.shape.groups, padded), np.float32)
-        if bias is not None:
-            starts[:, : self.shape.filters] = bias.reshape(self.shape.groups, self.shape.filters)
-        split = weights.reshape(
-            self.shape.groups, self.shape.channels, self._group_blocks, self._width, *kernel
-        )
-        return np.ascontiguousarray(split.transpose(0, 2, 4, 5, 1, 3)), starts
+        grouped = weight.reshape(self.shape.groups, self.shape.channels, *weight.shape[1:])
+        filters = grouped.swapaxes(1, 2).reshape(-1, self.shape.channels, *weight.shape[2:])
+        return self._packing.pack(filters, bias)
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
@@ -183,31 +179,19 @@ class TransposedConvolutionKernel:
         return self.tile.vectors * self.lanes
 
     @property
-    def _group_blocks(self) -> int:
-        return -(-self.shape.filters // self._width)
-
-    @property
     def _parts(self) -> tuple[int, int]:
         """Parts that blocks and rows are split into."""
         rows = self.shape.images * self.shape.size[0]
-        return -(-self.shape.groups * self._group_blocks // self.blocks), -(-rows // self.rows)
+        return -(-self.shape.groups * self._packing.blocks // self.blocks), -(-rows // self.rows)
 
     def _each_block(self, e: Emitter, part: IRIndex) -> Iterator[_Block]:
         """Write the loop over a chunk's blocks; full ones and those at the end of a group are written apart."""
-        first = e.mul(part, self.blocks)
-        last = e.minimum(e.add(first, self.blocks), self.shape.groups * self._group_blocks)
-        rest = self.shape.filters % self._width
-        with e.loop(first, last) as loop:
-            group, place = e.divmod(loop.index, self._group_blocks)
+        first, blocks = e.mul(part, self.blocks), self._packing.blocks
+        with e.loop(first, e.minimum(e.add(first, self.blocks), self.shape.groups * blocks)) as loop:
+            group, place = e.divmod(loop.index, blocks)
             channel = e.add(e.mul(group, self.shape.filters), e.mul(place, self._width))
-            is_last = e.compare("==", place, self._group_blocks - 1)
-            if self.shape.filters >= self._width:
-                with e.when(e.compare("<", place, self.shape.filters // self._width)):
-                    yield _Block(loop.index, group, channel, (self.lanes,) * self.tile.vectors)
-            if rest:
-                valid = tuple(min(self.lanes, rest - done) for done in range(0, rest, self.lanes))
-                with e.when(is_last):
-                    yield _Block(loop.index, group, channel, valid)
+            for filters in each_block(e, place, self.shape.filters, self._width):
+                yield _Block(loop.index, group, channel, filters)
 
     def _each_tile(self, e: Emitter) -> Iterator[_Pixels]:
         """Write the loops over phases and their tiles: phases that have one pixel more than others come first."""
@@ -235,18 +219,14 @@ class TransposedConvolutionKernel:
         """Write a tile: bias, the reduction over the taps that it meets, and the epilogue."""
         x, weights, bias, out, *operands = arrays
         image, row, _ = at
-        vectors = range(0, len(block.valid) * self.lanes, self.lanes)
-        start = e.address(bias, e.mul(block.number, self._width))
-        sums = self._reduce(e, (x, weights), block, at, pixels, [e.load(start, v) for v in vectors])
-        indices = image, row, pixels.start
-        offset = [e.mul(index, step) for index, step in zip(indices, self.strides.out, strict=True)]
-        target = e.address(out, *offset, block.channel)
-        for number, total in enumerate(sums):
-            pixel, vector = divmod(number, len(block.valid))
-            distance, count = pixel * self.shape.axes[1].stride, block.valid[vector]
-            place = Place(image, row, e.add(pixels.start, distance), e.add(block.channel, vectors[vector]))
-            result = finish(e, self.epilogue, total, operands, place, count)
-            e.store(result, target, distance * self.strides.out[2], vectors[vector], count=count)
+        vectors = -(-block.filters // self.lanes)
+        start = FLOAT32.load_sums(e, e.address(bias, e.mul(block.number, self._width)), vectors)
+        sums = self._reduce(e, (x, weights), block, at, pixels, start)
+        output = Output(out, self.strides.out, self.epilogue, operands)
+        for pixel in range(pixels.count):
+            column = e.add(pixels.start, pixel * self.shape.axes[1].stride)
+            place = Place(image, row, column, block.channel)
+            output.store(e, sums[pixel * vectors : (pixel + 1) * vectors], place, block.filters)
 
     def _reduce(
         self,
@@ -259,7 +239,7 @@ class TransposedConvolutionKernel:
     ) -> list[IRValue]:
         """Write the loops over a tile's kernel rows and columns, and the channels; returns the sums."""
         image, _, rows = at
-        tile = Tile(pixels.count, len(block.valid))
+        tile = Tile(pixels.count, len(start))
         columns = taps_of(e, self.shape.axes[1], pixels.start)
         matrix = self.shape.channels * self._width
         line = self.shape.axes[1].kernel * matrix

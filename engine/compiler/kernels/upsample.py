@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.strided_loops import emit_fold
 from engine.compiler.memory.region import Region, pixels
@@ -19,7 +20,7 @@ _CHUNK = 16384
 
 
 @dataclass(frozen=True, slots=True)
-class UpsampleKernel:
+class UpsampleKernel(Kernel):
     """A resampling of one exact shape.
 
     Attributes:
@@ -53,11 +54,6 @@ class UpsampleKernel:
         return x, pixels(self.images, self.out_size, self.channels, self.out_strides, is_written=True)
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def _rows(self) -> int:
         return max(1, _CHUNK // (self.out_size[1] * self.channels))
 
@@ -72,9 +68,7 @@ class UpsampleKernel:
         rows, columns = (
             _Taps.of(e, *axis) for axis in zip(self._tables(), self.out_size, self.x_strides[1:], strict=True)
         )
-        first = e.mul(e.chunk, self._rows)
-        last = e.minimum(e.add(first, self._rows), self.images * self.out_size[0])
-        with e.loop(first, last) as loop:
+        with e.chunk_loop(self._rows, self.images * self.out_size[0]) as loop:
             image, row = e.divmod(loop.index, self.out_size[0])
             source = e.address(x, e.mul(image, self.x_strides[0]))
             target = e.address(out, e.mul(image, self.out_strides[0]), e.mul(row, self.out_strides[1]))

@@ -6,9 +6,9 @@ from math import prod
 import numpy as np
 
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, apply
-from engine.compiler.graph import Linear, MatrixProduct, Node, Reshape, Tensor
+from engine.compiler.graph import Linear, MatrixProduct, Node, Tensor
 from engine.compiler.lowering.context import LoweringContext, lowers
-from engine.compiler.lowering.looks import look
+from engine.compiler.lowering.looks import look, look_node
 from engine.compiler.lowering.pointwise import number, pointwise
 from engine.compiler.memory.view import View
 from engine.kernels.einsum import parse
@@ -93,11 +93,11 @@ def einsum(context: LoweringContext) -> Node | None:
     full = tuple(sizes[label] for label in labels)
     order = [labels.index(label) for label in to]
 
-    def seen(view: View) -> list[View] | None:
+    def seen(view: View) -> View | None:
         apart = view.reshaped(full)
-        return None if apart is None else [apart.permuted(order)]
+        return None if apart is None else apart.permuted(order)
 
-    return Reshape([context.index], [product], look=seen)
+    return look_node(context.index, product, seen)
 
 
 def _in_order(

@@ -1,9 +1,9 @@
 """Convolutions, transposed convolutions and linear layers."""
 
 from engine.binding.spatial_arguments import PADDING_MODES, padding_pairs, spread
-from engine.compiler.graph import Convolution, Linear, Node, Pad, Reshape, Tensor, TransposedConvolution
+from engine.compiler.graph import Convolution, Linear, Node, Pad, Tensor, TransposedConvolution
 from engine.compiler.lowering.context import LoweringContext, lowers, of_image
-from engine.compiler.lowering.looks import look
+from engine.compiler.lowering.looks import look, look_node
 from engine.compiler.memory.view import View
 from engine.dtypes import Array
 from engine.kernels.windows import Pairs
@@ -76,11 +76,11 @@ def flat_convolution(context: LoweringContext) -> Node | None:
     (found,) = context.add(node, (made[0] * made[1], *made[2:]))
     back = tuple(map(order.index, range(_VOLUME)))
 
-    def seen(view: View) -> list[View] | None:
+    def seen(view: View) -> View | None:
         apart = view.reshaped(made)
-        return None if apart is None else [apart.permuted(back)]
+        return None if apart is None else apart.permuted(back)
 
-    return Reshape([context.index], [found], look=seen)
+    return look_node(context.index, found, seen)
 
 
 def _pad(context: LoweringContext, x: Tensor, mode: str, pairs: Pairs) -> Tensor:

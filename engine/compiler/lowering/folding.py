@@ -5,9 +5,9 @@ from math import prod
 import numpy as np
 
 from engine.binding.spatial_arguments import spread
-from engine.compiler.graph import Node, Pad, Reshape, Tensor, TransposedConvolution
+from engine.compiler.graph import Node, Pad, Tensor, TransposedConvolution
 from engine.compiler.lowering.context import LoweringContext, lowers
-from engine.compiler.lowering.looks import look
+from engine.compiler.lowering.looks import look, look_node
 from engine.compiler.memory.view import View
 
 _NAMES = ("kernel_size", "dilation", "padding", "stride")
@@ -40,12 +40,7 @@ def unfold(context: LoweringContext) -> Node | None:
 
     seen = look(context, x, windows, overlapping)
     columns = (shape[0], shape[1] * prod(kernel), prod(counts))
-
-    def as_columns(view: View) -> list[View] | None:
-        result = view.reshaped(columns)
-        return None if result is None else [result]
-
-    return Reshape([context.index], [seen], look=as_columns)
+    return look_node(context.index, seen, lambda view: view.reshaped(columns))
 
 
 def _with_margins(context: LoweringContext, x: Tensor, padding: tuple[int, int]) -> Tensor:

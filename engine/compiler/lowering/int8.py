@@ -30,6 +30,7 @@ from engine.compiler.graph import (
     Tensor,
     Upsample,
 )
+from engine.compiler.lowering.looks import look_node
 from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 from engine.quantization.layer import Int8Layer
 from engine.quantization.tensor_scale import TensorScale
@@ -96,11 +97,7 @@ def _linear(add: Add, node: Linear, int8: Int8Layer, scale: TensorScale) -> Node
 
 
 def _reshape(node: Node, tensor: Tensor, shape: tuple[int, ...]) -> Node:
-    def look(view: View) -> list[View] | None:
-        seen = view.reshaped(shape)
-        return None if seen is None else [seen]
-
-    return Reshape([node.steps[0]], [tensor], look=look)
+    return look_node(node.steps[0], tensor, lambda view: view.reshaped(shape))
 
 
 def _with_relu(node: EpilogueNode, int8: Int8Layer) -> Node:

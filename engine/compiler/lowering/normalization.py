@@ -15,14 +15,18 @@ _WIDEST = 16
 """Channels of a local response normalisation at most: each is an operand."""
 
 
-@lowers("nn.Softmax", "F.softmax", "nn.LogSoftmax", "F.log_softmax", "nn.Softmax2d")
+@lowers(
+    "nn.Softmax", "F.softmax", "nn.LogSoftmax", "F.log_softmax", "nn.Softmax2d", "nn.Softmin", "F.softmin"
+)
 def softmax(context: LoweringContext) -> Node | None:
-    """Lower a softmax along a given axis, or its logarithm."""
+    """Lower a softmax along a given axis, its logarithm, or that of the negative."""
     shape, axis = context.shape("input"), -3 if context.type == "nn.Softmax2d" else context.value("dim")
     if not shape or not isinstance(axis, int):
         return None
-    is_log = "log" in context.type.lower()
-    return Softmax([context.index], [context.tensor("input")], axis=axis % len(shape), is_log=is_log)
+    x, kind = context.tensor("input"), context.type.lower()
+    if "softmin" in kind:
+        x = pointwise_tensor(context, x, apply("neg", Leaf(1)))
+    return Softmax([context.index], [x], axis=axis % len(shape), is_log="log" in kind)
 
 
 @lowers("nn.LayerNorm", "F.layer_norm", "nn.RMSNorm", "F.rms_norm")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from engine.compiler.emit.pointwise import FUNCTIONS, Leaf, Literal, PointwiseExpression, apply
-from engine.compiler.graph import Node, Pointwise, Reshape, Softmax, Tensor
+from engine.compiler.graph import Node, Pointwise, Reshape, Tensor
 from engine.compiler.lowering.context import LoweringContext, lowers
 from engine.compiler.memory.view import View
 from engine.kernels.activation import SELU_ALPHA, SELU_SCALE
@@ -42,29 +42,8 @@ _ACTIVATIONS: dict[str, Callable[[LoweringContext], PointwiseExpression]] = {
     ),
     "Threshold": lambda context: apply("threshold", _X, context.value("threshold"), context.value("value")),
 }
-_FUNCTIONAL = {
-    "ReLU": "relu",
-    "ReLU6": "relu6",
-    "Hardtanh": "hardtanh",
-    "LeakyReLU": "leaky_relu",
-    "Sigmoid": "sigmoid",
-    "Hardsigmoid": "hardsigmoid",
-    "SiLU": "silu",
-    "Hardswish": "hardswish",
-    "GELU": "gelu",
-    "Tanh": "tanh",
-    "Mish": "mish",
-    "ELU": "elu",
-    "CELU": "celu",
-    "SELU": "selu",
-    "RReLU": "rrelu",
-    "Softplus": "softplus",
-    "LogSigmoid": "logsigmoid",
-    "Softsign": "softsign",
-    "Hardshrink": "hardshrink",
-    "Softshrink": "softshrink",
-    "Threshold": "threshold",
-}
+_FUNCTIONAL = {name: name.lower() for name in _ACTIVATIONS} | {"LeakyReLU": "leaky_relu"}
+"""Name of a module -> name of its function."""
 
 
 def _register() -> None:
@@ -124,16 +103,6 @@ def clamp(context: LoweringContext) -> Node | None:
     if any(isinstance(bound, complex) or math.isnan(bound) for bound in (low, high)):
         return None
     return pointwise(context, [context.tensor("input")], apply("clamp", _X, low, high))
-
-
-@lowers("nn.Softmin", "F.softmin")
-def softmin(context: LoweringContext) -> Node | None:
-    """Lower a softmax of the negative."""
-    shape, axis = context.shape("input"), context.value("dim")
-    if not shape or not isinstance(axis, int):
-        return None
-    negative = pointwise_tensor(context, context.tensor("input"), apply("neg", _X))
-    return Softmax([context.index], [negative], axis=axis % len(shape))
 
 
 @lowers("nn.GLU", "F.glu")

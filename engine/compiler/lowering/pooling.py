@@ -19,7 +19,7 @@ def _register(rank: int) -> None:
 
     @lowers(f"nn.MaxPool{rank}d", f"F.max_pool{rank}d")
     def max_pool(context: LoweringContext) -> Node | None:
-        if not _is_batch(context, rank) or len(context.outputs) > 1:
+        if not _is_batch(context, rank):
             return None
         return _pool(context, "max", rank, dilation=spread("dilation", context.value("dilation"), rank))
 
@@ -33,16 +33,12 @@ def _register(rank: int) -> None:
         )
 
     @lowers(f"nn.AdaptiveAvgPool{rank}d", f"F.adaptive_avg_pool{rank}d")
-    def adaptive_average_pool(context: LoweringContext) -> Node | None:
+    @lowers(f"nn.AdaptiveMaxPool{rank}d", f"F.adaptive_max_pool{rank}d")
+    def adaptive_pool(context: LoweringContext) -> Node | None:
         if not _is_batch(context, rank):
             return None
-        return AdaptivePool([context.index], [context.tensor("input")], how="mean")
-
-    @lowers(f"nn.AdaptiveMaxPool{rank}d", f"F.adaptive_max_pool{rank}d")
-    def adaptive_max_pool(context: LoweringContext) -> Node | None:
-        if not _is_batch(context, rank) or len(context.outputs) > 1:
-            return None
-        return AdaptivePool([context.index], [context.tensor("input")], how="max")
+        how = "max" if "max" in context.type.lower() else "mean"
+        return AdaptivePool([context.index], [context.tensor("input")], how=how)
 
 
 for _rank in (1, 2):
@@ -50,9 +46,9 @@ for _rank in (1, 2):
 
 
 def _is_batch(context: LoweringContext, rank: int) -> bool:
-    """Whether the input is (batch, channels, height, width), or for one axis (batch, channels, length)."""
+    """Whether an input has a batch, channels and so many spatial axes, and where values lie is not requested."""
     shape = context.shape("input")
-    return shape is not None and len(shape) == rank + 2
+    return shape is not None and len(shape) == rank + 2 and len(context.outputs) == 1
 
 
 def _pool(

@@ -5,6 +5,7 @@ import numpy as np
 from engine.compiler.graph import EXACT, Concatenation, Node, Ramp, Rearrangement, Reshape, Tensor
 from engine.compiler.lowering.context import LoweringContext, is_readable, lowers, reads_all
 from engine.compiler.lowering.looks import look as look_at
+from engine.compiler.lowering.looks import look_node
 from engine.compiler.memory.view import View
 from engine.spec import Spec, TensorSpec, arrays_in
 
@@ -84,26 +85,19 @@ def _views(context: LoweringContext, view: View) -> list[View] | None:
     return views
 
 
-@lowers("nn.PixelShuffle", "F.pixel_shuffle")
+@lowers("nn.PixelShuffle", "F.pixel_shuffle", "nn.PixelUnshuffle", "F.pixel_unshuffle")
 def pixel_shuffle(context: LoweringContext) -> Node | None:
-    """Lower channels that become pixels."""
-    shape, factor = context.shape("input"), context.value("upscale_factor")
+    """Lower channels that become pixels, or pixels that become channels."""
+    shape, up = context.shape("input"), context.value("upscale_factor")
     if shape is None or len(shape) != 4:
         return None
     images, channels, rows, columns = shape
-    parts = (images, channels // factor**2, factor, factor, rows, columns)
-    return Rearrangement([context.index], [context.tensor("input")], parts=parts, axes=(0, 1, 4, 2, 5, 3))
-
-
-@lowers("nn.PixelUnshuffle", "F.pixel_unshuffle")
-def pixel_unshuffle(context: LoweringContext) -> Node | None:
-    """Lower pixels that become channels."""
-    shape, factor = context.shape("input"), context.value("downscale_factor")
-    if shape is None or len(shape) != 4:
-        return None
-    images, channels, rows, columns = shape
-    parts = (images, channels, rows // factor, factor, columns // factor, factor)
-    return Rearrangement([context.index], [context.tensor("input")], parts=parts, axes=(0, 1, 3, 5, 2, 4))
+    if up is not None:
+        parts, axes = (images, channels // up**2, up, up, rows, columns), (0, 1, 4, 2, 5, 3)
+    else:
+        down = context.value("downscale_factor")
+        parts, axes = (images, channels, rows // down, down, columns // down, down), (0, 1, 3, 5, 2, 4)
+    return Rearrangement([context.index], [context.tensor("input")], parts=parts, axes=axes)
 
 
 @lowers("nn.ChannelShuffle")
@@ -127,12 +121,7 @@ def stack(context: LoweringContext) -> Node | None:
         return None
     axis = context.value("dim") % output.rank
     shape = (*output.shape[:axis], 1, *output.shape[axis + 1 :])
-
-    def look(view: View) -> list[View] | None:
-        seen = view.reshaped(shape)
-        return None if seen is None else [seen]
-
-    parts = [context.add(Reshape([context.index], [context.operand(p)], look=look), shape)[0] for p in places]
+    parts = [look_at(context, context.operand(p), shape, lambda view: view.reshaped(shape)) for p in places]
     return Concatenation([context.index], parts, axis=axis)
 
 
@@ -186,7 +175,8 @@ def repeat(context: LoweringContext) -> Node | None:
         return View(view.buffer, view.offset, parts, tuple(s for step in steps for s in (0, step)))
 
     context.bounds = x.bounds
-    return _as_one(context, look_at(context, x, parts, again), output.shape)
+    seen = look_at(context, x, parts, again)
+    return look_node(context.index, seen, lambda view: view.reshaped(output.shape))
 
 
 @lowers("torch.repeat_interleave")
@@ -207,17 +197,8 @@ def repeat_interleave(context: LoweringContext) -> Node | None:
         return View(view.buffer, view.offset, parts, steps)
 
     context.bounds = x.bounds
-    return _as_one(context, look_at(context, x, parts, again), output.shape)
-
-
-def _as_one(context: LoweringContext, x: Tensor, shape: tuple[int, ...]) -> Reshape:
-    """Return the node of a tensor in another shape."""
-
-    def look(view: View) -> list[View] | None:
-        seen = view.reshaped(shape)
-        return None if seen is None else [seen]
-
-    return Reshape([context.index], [x], look=look)
+    seen = look_at(context, x, parts, again)
+    return look_node(context.index, seen, lambda view: view.reshaped(output.shape))
 
 
 def _are_alike(context: LoweringContext, output: TensorSpec) -> bool:

@@ -25,21 +25,9 @@ _ALIASES = {"max": "maximum", "min": "minimum"} | {f"bitwise_{name}": name for n
 """Name of a function in expressions -> the name that it has here."""
 _FLOATS = frozenset(
     (
-        *(
-            "div",
-            "pow",
-            "neg",
-            "abs",
-            "sqrt",
-            "rsqrt",
-            "square",
-            "reciprocal",
-            "exp",
-            "expm1",
-            "log",
-            "log1p",
-        ),
-        *("tanh", "sigmoid", "erf", "sin", "cos", "floor", "ceil", "round", "trunc"),
+        *("div", "pow", "neg", "abs", "sqrt", "rsqrt", "square", "reciprocal"),
+        *("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos"),
+        *("floor", "ceil", "round", "trunc"),
     )
 )
 """Functions of float32 in expressions."""

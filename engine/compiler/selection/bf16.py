@@ -1,58 +1,26 @@
 """bf16 convolutions and linear layers: their register blocking, their chunks, and kernel calls."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from math import prod
+from typing import Any
 
 from engine.compiler.contraction.arithmetic import BF16
-from engine.compiler.contraction.epilogue import Epilogue
-from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.contraction.split import even_size
 from engine.compiler.contraction.staged_convolution import StagedConvolution
 from engine.compiler.contraction.staged_layout import StagedLayout, choose_runs
 from engine.compiler.contraction.staging import can_stage_planes
 from engine.compiler.contraction.tile import Tile, cycles_of, fitting_tiles
 from engine.compiler.emit.target import Target
-from engine.compiler.graph import Convolution, Linear, TransposedConvolution
-from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
 from engine.compiler.selection.call import (
     Selector,
     channels_last,
     has_channels_last,
-    image_strides,
     parallel_parts,
 )
-from engine.dtypes import Array
+from engine.compiler.selection.work import Work
 from engine.precision import Precision
-
-
-@dataclass(frozen=True, slots=True)
-class Bf16Work:
-    """A convolution without groups as the kernel sees it.
-
-    Attributes:
-        node: the node.
-        weight: (filters, channels, rows, columns).
-        x: input.
-        out: output.
-        epilogue: operations on the results.
-        operands: operands of the epilogue.
-        shape: shape of the convolution.
-        padding: zeros around the input.
-        spread: rows and columns that each pixel becomes.
-        is_bf16: whether input and output are of bfloat16, two channels to an element.
-    """
-
-    node: Convolution | Linear | TransposedConvolution
-    weight: Array
-    x: View
-    out: View
-    epilogue: Epilogue
-    operands: list[View]
-    shape: ConvShape
-    padding: ImplicitPadding
-    spread: tuple[int, int] = (1, 1)
-    is_bf16: tuple[bool, bool] = (False, False)
 
 
 def may_round(selector: Selector) -> bool:
@@ -60,9 +28,9 @@ def may_round(selector: Selector) -> bool:
     return selector.precision in (Precision.BF16, Precision.AUTO)
 
 
-def convolve_bf16(selector: Selector, work: Bf16Work) -> None:
+def convolve_bf16(selector: Selector, work: Work[Any]) -> None:
     """Add the call of a convolution of rounded operands."""
-    node, shape, weight = work.node, work.shape, work.weight
+    shape, weight = work.shape, work.weight
     rows, blocks = _chunk(selector, shape, prod(work.spread))
     is_planar = (
         not work.is_bf16[0]
@@ -73,7 +41,7 @@ def convolve_bf16(selector: Selector, work: Bf16Work) -> None:
     x = work.x if is_planar else channels_last(selector, work.x)
     kernel = StagedConvolution(
         shape=shape,
-        strides=ImageStrides(image_strides(x), image_strides(work.out)),
+        strides=replace(work, x=x).strides,
         padding=work.padding,
         rows=rows,
         blocks=blocks,
@@ -87,7 +55,7 @@ def convolve_bf16(selector: Selector, work: Bf16Work) -> None:
         rounds=not work.is_bf16[0],
         stores_bf16=work.is_bf16[1],
     )
-    weights, bias = selector.weights(node, kernel.packing, weight, node.bias)
+    weights, bias = selector.weights(work.node, kernel.packing, weight, work.node.bias)
     selector.call(kernel, x, weights, bias, work.out, *work.operands, precision=Precision.BF16)
 
 

@@ -1,7 +1,7 @@
 """Kernel calls: which kernel runs on which views, and what a selection rule works with."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.contraction.shapes import ConvShape
 from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import (
@@ -224,28 +223,6 @@ def image_of_shape(shape: tuple[int, ...]) -> View:
 def image_strides(view: View) -> tuple[int, int, int]:
     """Return the elements between images, rows and pixels of (batch, channels, rows, columns)."""
     return view.strides[0], view.strides[2], view.strides[3]
-
-
-def shape_of(node: Convolution | Int8Convolution, weight: tuple[int, ...], out: View) -> ConvShape:
-    """Return the shape of a convolution whose weights have the shape (filters, channels, rows, columns)."""
-    filters, channels, *kernel = weight
-    return ConvShape(
-        images=out.shape[0],
-        size=(out.shape[2], out.shape[3]),
-        channels=channels,
-        filters=filters // node.groups,
-        kernel=(kernel[0], kernel[1]),
-        stride=node.stride,
-        dilation=node.dilation,
-        groups=node.groups,
-    )
-
-
-def is_flat(shape: ConvShape, views: Sequence[View]) -> bool:
-    """Whether all rows of an image can be treated as one, in all that a convolution reads and writes."""
-    if (shape.kernel, shape.stride) != ((1, 1), (1, 1)):
-        return False
-    return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
 
 
 def has_channels_last(view: View) -> bool:

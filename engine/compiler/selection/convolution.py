@@ -1,11 +1,10 @@
 """Kernels for convolutions: Winograd, depthwise or direct, whichever is expected to be fastest."""
 
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import replace
 
 from engine.compiler.contraction.convolution import DirectConvolution
-from engine.compiler.contraction.epilogue import NOTHING, Broadcast, Epilogue
-from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.epilogue import NOTHING, Broadcast
+from engine.compiler.contraction.shapes import ConvShape, ImplicitPadding
 from engine.compiler.contraction.split import ChunkSize
 from engine.compiler.contraction.streamed_convolution import StreamedConvolution
 from engine.compiler.contraction.tile import Tile, choose_tile
@@ -16,7 +15,7 @@ from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.kernels.winograd_transforms import POSITIONS
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
-from engine.compiler.selection.bf16 import Bf16Work, convolve_bf16, may_round
+from engine.compiler.selection.bf16 import convolve_bf16, may_round
 from engine.compiler.selection.call import (
     BF16,
     Selector,
@@ -25,15 +24,13 @@ from engine.compiler.selection.call import (
     image_epilogue,
     image_of,
     image_of_shape,
-    image_strides,
-    is_flat,
     parallel_parts,
     selects,
-    shape_of,
 )
 from engine.compiler.selection.machine import Effort
 from engine.compiler.selection.movement import pad
 from engine.compiler.selection.patches import of_pixels
+from engine.compiler.selection.work import Work, convolution_work
 
 _Kernel = DirectConvolution | StreamedConvolution | Winograd | CompactWinograd | Depthwise
 _ALL = 1 << 30
@@ -46,46 +43,12 @@ _CHUNK = 4 << 20
 """Bytes of a chunk's tiles where weights are far: from the next cache, so that weights are read once for all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A convolution as its kernels see it.
-
-    Attributes:
-        node: the node.
-        x: input.
-        out: output.
-        epilogue: operations on the results.
-        operands: operands of the epilogue.
-    """
-
-    node: Convolution
-    x: View
-    out: View
-    epilogue: Epilogue
-    operands: list[View]
-
-    @property
-    def shape(self) -> ConvShape:
-        """The shape, in the terms of kernels."""
-        return shape_of(self.node, self.node.weight.shape, self.out)
-
-    @property
-    def padding(self) -> ImplicitPadding:
-        """The zeros around an input that has none in memory."""
-        top, left, *_ = self.node.padding
-        return ImplicitPadding((self.x.shape[2], self.x.shape[3]), (top, left))
-
-    @property
-    def strides(self) -> ImageStrides:
-        """The strides of input and output."""
-        return ImageStrides(image_strides(self.x), image_strides(self.out))
-
-
 @selects(Convolution)
 def select_convolution(selector: Selector, node: Convolution) -> None:
     """Choose the kernel of a convolution."""
     epilogue, operands = image_epilogue(selector, node)
-    work = _in_one_row(Work(node, image_of(node.inputs[0]), image_of(node.output), epilogue, operands))
+    images = image_of(node.inputs[0]), image_of(node.output)
+    work = _in_one_row(convolution_work(node, node.weight, images, epilogue, operands))
     is_bf16 = node.inputs[0].is_bf16, node.output.is_bf16
     node = work.node
     filters, channels = node.weight.shape[:2]
@@ -99,8 +62,7 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
     elif chosen in (_WINOGRAD, _COMPACT):
         _winograd(selector, replace(work, x=channels_last(selector, work.x)), chosen)
     else:
-        node, x = of_pixels(selector, node, work.x, work.out)
-        _direct(selector, replace(work, node=node, x=x), chosen)
+        _direct(selector, of_pixels(selector, work), chosen)
 
 
 def _fits_vector(selector: Selector, channels: int) -> bool:
@@ -108,7 +70,7 @@ def _fits_vector(selector: Selector, channels: int) -> bool:
     return channels < selector.lanes and selector.lanes % channels == 0
 
 
-def _efforts(selector: Selector, shape: ConvShape, bf16: Bf16Work | None) -> dict[str, Effort]:
+def _efforts(selector: Selector, shape: ConvShape, bf16: Work[Convolution] | None) -> dict[str, Effort]:
     """Return the candidates, and what each has to do."""
     machine = selector.machine
     efforts = {_DIRECT: cost.plain(machine, shape, prefetches=False)}
@@ -125,11 +87,13 @@ def _efforts(selector: Selector, shape: ConvShape, bf16: Bf16Work | None) -> dic
     return efforts
 
 
-def _efforts_of_one(selector: Selector, work: Work, bf16: Bf16Work | None) -> dict[str, Effort]:
+def _efforts_of_one(
+    selector: Selector, work: Work[Convolution], bf16: Work[Convolution] | None
+) -> dict[str, Effort]:
     return _efforts(selector, replace(work.shape, images=1), bf16)
 
 
-def _in_one_row(work: Work) -> Work:
+def _in_one_row(work: Work[Convolution]) -> Work[Convolution]:
     """Return the convolution of an image of one column as that of one row: register tiles go along rows."""
     if (work.x.shape[3], work.out.shape[3]) != (1, 1) or work.out.shape[2] == 1:
         return work
@@ -141,22 +105,19 @@ def _in_one_row(work: Work) -> Work:
         for operand in work.epilogue.operands
     )
     top, left, bottom, right = work.node.padding
-    node = Convolution(
-        work.node.steps,
-        work.node.inputs,
-        weight=work.node.weight.swapaxes(2, 3),
-        bias=work.node.bias,
+    node = replace(
+        work.node,
+        weight=work.weight.swapaxes(2, 3),
         stride=(work.node.stride[1], work.node.stride[0]),
         padding=(left, top, right, bottom),
         dilation=(work.node.dilation[1], work.node.dilation[0]),
-        groups=work.node.groups,
-        is_computed=work.node.is_computed,
     )
+    images = work.x.permuted(_TRANSPOSED), work.out.permuted(_TRANSPOSED)
     epilogue = replace(work.epilogue, operands=spreads)
-    return Work(node, work.x.permuted(_TRANSPOSED), work.out.permuted(_TRANSPOSED), epilogue, transposed)
+    return convolution_work(node, node.weight, images, epilogue, transposed)
 
 
-def _bf16(selector: Selector, work: Work) -> Bf16Work | None:
+def _bf16(selector: Selector, work: Work[Convolution]) -> Work[Convolution] | None:
     """Return the convolution as one of operands rounded to bfloat16; None where that may not or cannot be."""
     node, x = work.node, work.x
     if not may_round(selector) or node.groups > 1:
@@ -164,22 +125,20 @@ def _bf16(selector: Selector, work: Work) -> Bf16Work | None:
     if node.weight.shape[2:] == (1, 1) and not any(node.padding):
         # pixels that no window begins at are not looked at
         x = x.sliced(2, 0, work.out.shape[2], node.stride[0]).sliced(3, 0, work.out.shape[3], node.stride[1])
-        shape = replace(work.shape, stride=(1, 1))
-    else:
-        shape = work.shape
-    padding = ImplicitPadding((x.shape[2], x.shape[3]), (node.padding[0], node.padding[1]))
-    return Bf16Work(node, node.weight, x, work.out, work.epilogue, work.operands, shape, padding)
+        padding = ImplicitPadding((x.shape[2], x.shape[3]), (0, 0))
+        return replace(work, x=x, shape=replace(work.shape, stride=(1, 1)), padding=padding)
+    return work
 
 
 def rounds_convolution(selector: Selector, node: Convolution) -> bool:
     """Whether the operands of a convolution's products will be rounded to bfloat16, wherever its tensors lie."""
-    x, out = (image_of_shape(tensor.shape) for tensor in (node.inputs[0], node.output))
-    work = Work(node, x, out, NOTHING, [])
+    images = image_of_shape(node.inputs[0].shape), image_of_shape(node.output.shape)
+    work = convolution_work(node, node.weight, images, NOTHING, [])
     bf16 = _bf16(selector, work)
     return bf16 is not None and selector.rounds(_efforts_of_one(selector, work, bf16))
 
 
-def _depthwise(selector: Selector, work: Work) -> None:
+def _depthwise(selector: Selector, work: Work[Convolution]) -> None:
     kernel = Depthwise.tuned(
         selector.target,
         shape=work.shape,
@@ -191,13 +150,13 @@ def _depthwise(selector: Selector, work: Work) -> None:
     _call(selector, work, kernel)
 
 
-def _winograd(selector: Selector, work: Work, chosen: str) -> None:
+def _winograd(selector: Selector, work: Work[Convolution], chosen: str) -> None:
     make = _compact_kernel if chosen == _COMPACT else _winograd_kernel
     kernel: Winograd | CompactWinograd = make(selector, work)
     _call(selector, work, kernel, selector.constant(kernel.extents))
 
 
-def _winograd_kernel(selector: Selector, work: Work) -> Winograd:
+def _winograd_kernel(selector: Selector, work: Work[Convolution]) -> Winograd:
     """Return the kernel whose filters were transformed before."""
     shape, lanes, threads = work.shape, selector.lanes, selector.threads
     tiles = cost.tiles_of(shape)
@@ -218,7 +177,7 @@ def _winograd_kernel(selector: Selector, work: Work) -> Winograd:
     )
 
 
-def _compact_kernel(selector: Selector, work: Work) -> CompactWinograd:
+def _compact_kernel(selector: Selector, work: Work[Convolution]) -> CompactWinograd:
     """Return the kernel that transforms its own filters: where tiles are few, threads share these."""
     shape, machine, lanes = work.shape, selector.machine, selector.lanes
     count = _tiles_of_chunk(selector, shape)
@@ -249,15 +208,14 @@ def _tiles_of_chunk(selector: Selector, shape: ConvShape) -> int:
     return -(-tiles // -(-tiles // max(1, room // tile_bytes)))
 
 
-def _direct(selector: Selector, work: Work, chosen: str) -> None:
+def _direct(selector: Selector, work: Work[Convolution], chosen: str) -> None:
     shape = work.shape
     is_streamed = chosen == _STREAMED
     is_staged = _is_staged(selector, work) and not is_streamed
     if not is_staged:
         work = replace(work, x=_padded(selector, work))
-    views = [work.x, work.out, *(view for view in work.operands if view.shape == work.out.shape)]
-    if not any(work.node.padding) and is_flat(shape, views):
-        shape = replace(shape, size=(1, prod(shape.size)))
+    if not any(work.node.padding) and work.is_flat:
+        shape = work.flat_shape
     step = shape.stride[1] * work.strides.x[2]
     tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes), step)
     if is_streamed:
@@ -277,20 +235,20 @@ def _direct(selector: Selector, work: Work, chosen: str) -> None:
     _call(selector, work, kernel)
 
 
-def _call(selector: Selector, work: Work, kernel: _Kernel, *extents: View) -> None:
+def _call(selector: Selector, work: Work[Convolution], kernel: _Kernel, *extents: View) -> None:
     """Add the call of a convolution's kernel, with its weights packed for it."""
     packing = kernel.packing if isinstance(kernel, DirectConvolution | StreamedConvolution) else kernel
-    weights, bias = selector.weights(work.node, packing, work.node.weight, work.node.bias)
+    weights, bias = selector.weights(work.node, packing, work.weight, work.node.bias)
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands, *extents)
 
 
-def _is_staged(selector: Selector, work: Work) -> bool:
+def _is_staged(selector: Selector, work: Work[Convolution]) -> bool:
     """Whether the input is staged row by row, which is better than a padded copy of all of it if it is large."""
     is_large = 4 * work.x.size > 2 * selector.machine.chunk
     return any(work.node.padding) and has_channels_last(work.x) and is_large
 
 
-def _staged_chunk(selector: Selector, work: Work) -> ChunkSize:
+def _staged_chunk(selector: Selector, work: Work[Convolution]) -> ChunkSize:
     """Choose what one chunk does: as many rows as fit the core's own cache together with the weights."""
     node, rows = work.node, work.out.shape[2]
     step = 4 * work.x.shape[1] * work.x.shape[3] * node.stride[0]
@@ -299,7 +257,7 @@ def _staged_chunk(selector: Selector, work: Work) -> ChunkSize:
     return ChunkSize(-(-rows // parts), _ALL, _ALL)
 
 
-def _padded(selector: Selector, work: Work) -> View:
+def _padded(selector: Selector, work: Work[Convolution]) -> View:
     """Return the input with its padding around it and its channels last."""
     top, left, bottom, right = work.node.padding
     images, channels, rows, columns = work.x.shape
@@ -310,14 +268,14 @@ def _padded(selector: Selector, work: Work) -> View:
     return padded
 
 
-def _chunk(selector: Selector, work: Work, tile: Tile, shape: ConvShape) -> ChunkSize:
+def _chunk(selector: Selector, work: Work[Convolution], tile: Tile, shape: ConvShape) -> ChunkSize:
     """Choose what one chunk does.
 
     Where the whole input is small and the weights are many, a chunk takes few filters over all pixels, so that each
     weight is read once; else it takes all filters over few pixels.
     """
     machine, (rows, columns) = selector.machine, shape.size
-    weight_bytes, x_bytes = 4 * work.node.weight.size, 4 * work.x.size
+    weight_bytes, x_bytes = 4 * work.weight.size, 4 * work.x.size
     tiles = -(-columns // tile.pixels)
     blocks = shape.groups * -(-shape.filters // (tile.vectors * selector.lanes))
     shared = parallel_parts(machine.time(cost.plain(machine, shape)), selector.threads)

@@ -1,16 +1,14 @@
 """Kernels for 8-bit integers."""
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
-from math import prod
 
 import numpy as np
 
 from engine.compiler.contraction.arithmetic import Int8
 from engine.compiler.contraction.convolution import DirectConvolution
-from engine.compiler.contraction.epilogue import Epilogue
-from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.contraction.shapes import ConvShape, ImplicitPadding
 from engine.compiler.contraction.split import ChunkSize, even_size
 from engine.compiler.contraction.staged_convolution import StagedConvolution
 from engine.compiler.contraction.staged_layout import StagedLayout, choose_runs
@@ -30,14 +28,12 @@ from engine.compiler.selection.call import (
     as_image,
     channels_last,
     image_epilogue,
-    image_strides,
-    is_flat,
     parallel_parts,
     selects,
-    shape_of,
     view_of,
 )
 from engine.compiler.selection.pooling import pool_words
+from engine.compiler.selection.work import Work, convolution_work
 from engine.precision import Precision
 
 _BLOCKS_OF_THREAD = 4
@@ -48,7 +44,7 @@ _VECTORS, _TILES = "int8", "int8 in matrix registers"
 @selects(Quantize)
 def select_quantize(selector: Selector, node: Quantize) -> None:
     """Choose the kernel that makes integers."""
-    x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
+    x, out = flat_image(view_of(node.inputs[0])), flat_image(view_of(node.output))
     if 1 not in (x.strides[1], x.strides[3]):
         x = channels_last(selector, x)
     _convert(selector, QuantizeKernel, x, out, x.shape[1], node)
@@ -57,7 +53,7 @@ def select_quantize(selector: Selector, node: Quantize) -> None:
 @selects(Dequantize)
 def select_dequantize(selector: Selector, node: Dequantize) -> None:
     """Choose the kernel that makes float32 of integers."""
-    x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
+    x, out = flat_image(view_of(node.inputs[0])), flat_image(view_of(node.output))
     # storage is channels-last in whatever this node writes to
     _convert(selector, DequantizeKernel, x, out, out.shape[1], node)
 
@@ -65,7 +61,7 @@ def select_dequantize(selector: Selector, node: Dequantize) -> None:
 @selects(Requantize)
 def select_requantize(selector: Selector, node: Requantize) -> None:
     """Choose the kernel that makes integers by one scale those by another."""
-    x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
+    x, out = flat_image(view_of(node.inputs[0])), flat_image(view_of(node.output))
     kind = partial(RequantizeKernel, x_scale=node.x_scale)
     _convert(selector, kind, x, out, WORD_CHANNELS * out.shape[1], node)
 
@@ -96,7 +92,7 @@ def _four(strides: tuple[int, ...]) -> tuple[int, int, int, int]:
     return images, channels, rows, pixels
 
 
-def _image(view: View) -> View:
+def flat_image(view: View) -> View:
     """Return a tensor as an image; rows of a matrix are pixels of one row."""
     if len(view.shape) != 2:
         return as_image(view)
@@ -107,127 +103,92 @@ def _image(view: View) -> View:
 @selects(Int8Pool)
 def select_int8_pool(selector: Selector, node: Int8Pool) -> None:
     """Choose the kernel of a maximum over windows of integers."""
-    x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
+    x, out = flat_image(view_of(node.inputs[0])), flat_image(view_of(node.output))
     pool_words(selector, Int8Pooling, node, x, out)
 
 
 @selects(Int8Convolution)
 def select_int8_convolution(selector: Selector, node: Int8Convolution) -> None:
     """Choose the kernel of a convolution of integers, or of a linear layer."""
-    x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
-    epilogue, operands = image_epilogue(selector, node, _image)
+    x, out = flat_image(view_of(node.inputs[0])), flat_image(view_of(node.output))
+    epilogue, operands = image_epilogue(selector, node, flat_image)
+    work = convolution_work(node, node.weights.integers, (x, out), epilogue, operands)
     kernel: Kernel
     packing: Packing
     if node.is_depthwise:
-        packing = kernel = _depthwise(selector, node, (x, out), epilogue)
+        packing = kernel = _depthwise(selector, work)
     else:
-        kernel = contraction(selector, node, (x, out), epilogue, operands)
+        kernel = contraction(selector, work)
         packing = kernel.packing
     factors = np.float32(node.x_scale.scale) * node.weights.scales
     bias = np.zeros_like(factors) if node.bias is None else node.bias
-    weights, starts = selector.weights(node, packing, node.weights.integers, np.stack([factors, bias]))
+    weights, starts = selector.weights(node, packing, work.weight, np.stack([factors, bias]))
     selector.call(kernel, x, weights, starts, out, *operands, precision=Precision.INT8)
 
 
-def _depthwise(
-    selector: Selector, node: Int8Convolution, images: tuple[View, View], epilogue: Epilogue
-) -> Int8Depthwise:
-    x, out = images
-    shape = _shape(node, out)
+def _depthwise(selector: Selector, work: Work[Int8Convolution]) -> Int8Depthwise:
     tuned = Depthwise.tuned(
         selector.target,
-        shape=shape,
-        padding=_padding(node, x),
-        strides=ImageStrides(image_strides(x), image_strides(out)),
+        shape=work.shape,
+        padding=work.padding,
+        strides=work.strides,
         threads=selector.threads,
-        epilogue=epilogue,
+        epilogue=work.epilogue,
     )
     chosen = {field.name: getattr(tuned, field.name) for field in fields(tuned)}
-    return Int8Depthwise(**chosen, x_scale=node.x_scale, out_scale=node.output.scale)
+    return Int8Depthwise(**chosen, x_scale=work.node.x_scale, out_scale=work.node.output.scale)
 
 
-def _shape(node: Int8Convolution, out: View) -> ConvShape:
-    return shape_of(node, node.weights.integers.shape, out)
-
-
-def _padding(node: Int8Convolution, x: View) -> ImplicitPadding:
-    return ImplicitPadding((x.shape[2], x.shape[3]), (node.padding[0], node.padding[1]))
-
-
-def _direct(
-    selector: Selector,
-    node: Int8Convolution,
-    images: tuple[View, View],
-    epilogue: Epilogue,
-    operands: list[View],
-) -> DirectConvolution | StagedConvolution:
-    x, out = images
-    shape = _shape(node, out)
-    is_padded = any(node.padding)
-    if not is_padded and is_flat(shape, [x, out, *(v for v in operands if v.shape[2:] == out.shape[2:])]):
-        shape = replace(shape, size=(1, prod(shape.size)))
-    step = shape.stride[1] * image_strides(x)[2]
-    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes), step)
-    return DirectConvolution(
-        shape=shape.in_words(WORD_CHANNELS),
-        strides=ImageStrides(image_strides(x), image_strides(out)),
-        tile=tile,
-        chunk=_chunk(selector, node, x, shape, tile),
-        lanes=selector.lanes,
-        epilogue=epilogue,
-        padding=_padding(node, x) if is_padded else None,
-        prefetches_weights=selector.machine.is_far(node.weights.integers.size),
-        arithmetic=Int8(node.x_scale),
-        out_scale=node.output.scale,
-    )
-
-
-def contraction(
-    selector: Selector,
-    node: Int8Convolution,
-    images: tuple[View, View],
-    epilogue: Epilogue,
-    operands: list[View],
-) -> DirectConvolution | StagedConvolution:
+def contraction(selector: Selector, work: Work[Int8Convolution]) -> DirectConvolution | StagedConvolution:
     """Choose the kernel of a convolution that is not depthwise: in matrix registers or in vectors."""
-    machine, shape = selector.machine, _shape(node, images[1])
+    machine, shape = selector.machine, work.shape
     efforts = {_VECTORS: cost.int8(machine, shape)}
     if machine.has_int8_tiles and shape.groups == 1:
         efforts[_TILES] = cost.int8_tiles(machine, shape)
     make = {_VECTORS: _direct, _TILES: _in_tiles}[selector.choose(efforts)]
-    return make(selector, node, images, epilogue, operands)
+    return make(selector, work)
 
 
-def _in_tiles(
-    selector: Selector,
-    node: Int8Convolution,
-    images: tuple[View, View],
-    epilogue: Epilogue,
-    operands: list[View],
-) -> DirectConvolution | StagedConvolution:
-    x, out = images
-    machine, shape = selector.machine, _shape(node, out)
+def _direct(selector: Selector, work: Work[Int8Convolution]) -> DirectConvolution | StagedConvolution:
+    is_padded = any(work.node.padding)
+    shape = work.flat_shape if work.is_flat and not is_padded else work.shape
+    step = shape.stride[1] * work.strides.x[2]
+    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes), step)
+    return DirectConvolution(
+        shape=shape.in_words(WORD_CHANNELS),
+        strides=work.strides,
+        tile=tile,
+        chunk=_chunk(selector, work, shape, tile),
+        lanes=selector.lanes,
+        epilogue=work.epilogue,
+        padding=work.padding if is_padded else None,
+        prefetches_weights=selector.machine.is_far(work.weight.size),
+        arithmetic=Int8(work.node.x_scale),
+        out_scale=work.node.output.scale,
+    )
+
+
+def _in_tiles(selector: Selector, work: Work[Int8Convolution]) -> DirectConvolution | StagedConvolution:
+    machine, shape, padding = selector.machine, work.shape, work.padding
     shared = parallel_parts(machine.time(cost.int8_tiles(machine, shape)), selector.threads, 2)
-    has_more_weights = _has_more_weights(node, x, shape)
+    has_more_weights = _has_more_weights(work)
     rows, blocks = _tile_chunk(shape, machine.chunk, selector.threads, shared, has_more_weights)
-    padding = _padding(node, x)
-    views = [x, out, *(view for view in operands if view.shape[2:] == out.shape[2:])]
-    if rows == shape.size[0] and not any(node.padding) and is_flat(shape, views):
-        shape, rows = replace(shape, size=(1, prod(shape.size))), 1
+    if rows == shape.size[0] and not any(work.node.padding) and work.is_flat:
+        shape, rows = work.flat_shape, 1
         padding = ImplicitPadding(shape.size, (0, 0))
     return StagedConvolution(
         shape=shape,
-        strides=ImageStrides(image_strides(x), image_strides(out)),
+        strides=work.strides,
         padding=padding,
         rows=rows,
         blocks=blocks,
         has_tiles=True,
         group=(2, 2),
         lanes=selector.lanes,
-        epilogue=epilogue,
-        prefetches_weights=selector.machine.is_far(node.weights.integers.size),
-        arithmetic=Int8(node.x_scale),
-        out_scale=node.output.scale,
+        epilogue=work.epilogue,
+        prefetches_weights=selector.machine.is_far(work.weight.size),
+        arithmetic=Int8(work.node.x_scale),
+        out_scale=work.node.output.scale,
     )
 
 
@@ -250,12 +211,12 @@ def _tile_chunk(
     return even_size(rows, images, -(-least // shared) * shared, least, threads), layout.blocks
 
 
-def _has_more_weights(node: Int8Convolution, x: View, shape: ConvShape) -> bool:
+def _has_more_weights(work: Work[Int8Convolution]) -> bool:
     """Whether weights are more than input and output."""
-    return node.weights.integers.size > 4 * x.size + shape.pixels * shape.out_channels
+    return work.weight.size > 4 * work.x.size + work.shape.pixels * work.shape.out_channels
 
 
-def _chunk(selector: Selector, node: Int8Convolution, x: View, shape: ConvShape, tile: Tile) -> ChunkSize:
+def _chunk(selector: Selector, work: Work[Int8Convolution], shape: ConvShape, tile: Tile) -> ChunkSize:
     """Choose what one chunk does.
 
     One thread does all filters over as much of the input as the core's own cache holds. Threads share the pixels, so
@@ -265,14 +226,14 @@ def _chunk(selector: Selector, node: Int8Convolution, x: View, shape: ConvShape,
     rows, tiles = shape.images * shape.size[0], -(-shape.size[1] // tile.pixels)
     blocks = shape.groups * -(-shape.filters // (tile.vectors * selector.lanes))
     machine, threads = selector.machine, selector.threads
-    parts = least = -(-4 * x.size // machine.chunk)
+    parts = least = -(-4 * work.x.size // machine.chunk)
     shared = parallel_parts(machine.time(cost.int8(machine, shape)), threads)
-    filter_parts = _filter_parts(blocks, shared, threads) if _has_more_weights(node, x, shape) else 1
+    filter_parts = _filter_parts(blocks, shared, threads) if _has_more_weights(work) else 1
     if filter_parts > 1:
         blocks, threads = -(-blocks // filter_parts), 1
     else:
         parts = -(-least // shared) * shared
-    if any(node.padding) or rows >= parts:
+    if any(work.node.padding) or rows >= parts:
         return ChunkSize(even_size(shape.size[0], shape.images, parts, least, threads), tiles, blocks)
     return ChunkSize(1, even_size(tiles, rows, parts, least, threads), blocks)
 

@@ -11,8 +11,9 @@ from engine.compiler.graph import Int8Convolution, Int8Linear, RowQuantize
 from engine.compiler.kernels.row_quantization import RowQuantization
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
-from engine.compiler.selection.int8 import contraction
-from engine.compiler.selection.linear import copied_rows, dynamic_kernel, written_rows
+from engine.compiler.selection.int8 import contraction, flat_image
+from engine.compiler.selection.linear import copied_rows, linear_kernel, written_rows
+from engine.compiler.selection.work import convolution_work
 from engine.precision import Precision
 from engine.quantization.tensor_scale import TensorScale
 
@@ -46,13 +47,14 @@ def select_int8_linear(selector: Selector, node: Int8Linear) -> None:
     made = Int8Convolution(node.steps, node.inputs, weights=node.weights, bias=None, x_scale=_STEPS)
     made.outputs = node.outputs
     epilogue = Epilogue(node.epilogue, tuple(described))
-    images = _as_image(x), _as_image(out)
+    images = flat_image(x), flat_image(out)
     numbers = np.stack([node.weights.scales, np.zeros_like(node.weights.scales)])
     kernel: DirectConvolution | StagedConvolution
     if selector.is_dynamic:  # in vectors, as only those kernels have runtime rows
-        kernel = dynamic_kernel(selector, x, out, epilogue, Int8(_STEPS))
+        kernel = linear_kernel(selector, x, out, epilogue, Int8(_STEPS))
     else:
-        kernel = contraction(selector, made, images, epilogue, [_as_image(view) for view in operands])
+        views = [flat_image(view) for view in operands]
+        kernel = contraction(selector, convolution_work(made, node.weights.integers, images, epilogue, views))
     weights, starts = selector.weights(made, kernel.packing, node.weights.integers, numbers)
     selector.call(kernel, images[0], weights, starts, images[1], *operands, precision=Precision.INT8)
     if target is not node.output.view:
@@ -66,9 +68,3 @@ def _operand(view: View, out: View) -> EpilogueOperand:
     if view.shape == (out.shape[0], 1):
         return EpilogueOperand(Broadcast.PIXEL, (0, 0, view.strides[0]))
     return EpilogueOperand(Broadcast.SCALAR) if view.size == 1 else EpilogueOperand(Broadcast.CHANNEL, (0,))
-
-
-def _as_image(rows: View) -> View:
-    """Return rows as the pixels of an image of one row."""
-    (count, columns), (step, column) = rows.shape, rows.strides
-    return View(rows.buffer, rows.offset, (1, columns, 1, count), (step * count, column, step * count, step))

@@ -13,9 +13,10 @@ from engine.compiler.contraction.tile import MANY_ROWS, choose_tile
 from engine.compiler.graph import Linear, Node
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
-from engine.compiler.selection.bf16 import Bf16Work, convolve_bf16, may_round
+from engine.compiler.selection.bf16 import convolve_bf16, may_round
 from engine.compiler.selection.call import BF16, Selector, selects, view_of
 from engine.compiler.selection.machine import Effort
+from engine.compiler.selection.work import Work
 from engine.precision import Precision
 
 _FEW_TILES = 4
@@ -36,8 +37,8 @@ def select_linear(selector: Selector, node: Linear) -> None:
     if selector.choose(efforts, of_one) == BF16:
         convolve_bf16(selector, bf16)
     else:
-        make = dynamic_kernel if selector.is_dynamic else linear_kernel
-        kernel = make(selector, x, out, epilogue, Int4(x.shape[1]) if node.is_int4 else FLOAT32)
+        arithmetic = Int4(x.shape[1]) if node.is_int4 else FLOAT32
+        kernel = linear_kernel(selector, x, out, epilogue, arithmetic)
         weights, bias = selector.weights(node, kernel.packing, node.weight[:, :, None, None], node.bias)
         precision = Precision.INT4 if node.is_int4 else Precision.F32
         selector.call(kernel, x, weights, bias, out, *operands, precision=precision)
@@ -45,37 +46,7 @@ def select_linear(selector: Selector, node: Linear) -> None:
         selector.copy(target, view_of(node.output))
 
 
-def dynamic_kernel(
-    selector: Selector, x: View, out: View, epilogue: Epilogue, arithmetic: Arithmetic = FLOAT32
-) -> DirectConvolution:
-    """Return the kernel of a matrix times packed weights for any number of rows.
-
-    Args:
-        selector: options of kernel selection.
-        x: the input, rows that lie evenly.
-        out: the output, the same.
-        epilogue: operations on sums.
-        arithmetic: arithmetic of the products.
-    """
-    (rows, columns), channels = out.shape, x.shape[1]
-    blocks = -(-columns // selector.lanes)
-    tile = choose_tile(selector.target, MANY_ROWS, blocks, x.strides[0], _WIDTH_WORTH)
-    parts = -(-blocks // tile.vectors)
-    height = max(1, selector.machine.cache // (4 * channels) // tile.pixels)
-    return DirectConvolution(
-        shape=ConvShape(images=1, size=(1, rows), channels=channels, filters=columns),
-        strides=ImageStrides((0, 0, x.strides[0]), (0, 0, out.strides[0])),
-        tile=tile,
-        chunk=ChunkSize(1, height, max(1, parts // (_FEW_TILES * selector.threads))),
-        lanes=selector.lanes,
-        epilogue=epilogue,
-        arithmetic=arithmetic,
-        prefetches_weights=parts > 1 and not isinstance(arithmetic, Int4),
-        is_dynamic=True,
-    )
-
-
-def _bf16(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[View]) -> Bf16Work:
+def _bf16(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[View]) -> Work[Linear]:
     """Return a linear layer as a convolution of operands rounded to bfloat16: each row of x is an image's row."""
     rows, columns = out.shape
     full = [operand.broadcast is Broadcast.FULL for operand in epilogue.operands]
@@ -84,7 +55,7 @@ def _bf16(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[V
         for operand, is_full in zip(epilogue.operands, full, strict=True)
     )
     views = [_as_image(view) if is_full else view for view, is_full in zip(operands, full, strict=True)]
-    return Bf16Work(
+    return Work(
         node=node,
         weight=node.weight[:, :, None, None],
         x=_as_image(x),
@@ -119,22 +90,36 @@ def _efforts(selector: Selector, node: Linear, shape: ConvShape) -> dict[str, Ef
 def linear_kernel(
     selector: Selector, x: View, out: View, epilogue: Epilogue, arithmetic: Arithmetic = FLOAT32
 ) -> DirectConvolution:
-    """Return the kernel of a matrix times packed weights, for rows of input and output; see `dynamic_kernel`."""
-    rows, columns = out.shape
-    blocks = -(-columns // selector.lanes)
-    tile = choose_tile(selector.target, rows, blocks, x.strides[0], _WIDTH_WORTH)
+    """Return the kernel of a matrix times packed weights; in a dynamic-shape program, for any number of rows.
+
+    Args:
+        selector: options of kernel selection.
+        x: the input, rows that lie evenly.
+        out: the output, the same.
+        epilogue: operations on sums.
+        arithmetic: arithmetic of the products.
+    """
+    (rows, columns), channels = out.shape, x.shape[1]
+    blocks, expected_rows = -(-columns // selector.lanes), MANY_ROWS if selector.is_dynamic else rows
+    tile = choose_tile(selector.target, expected_rows, blocks, x.strides[0], _WIDTH_WORTH)
     parts = -(-blocks // tile.vectors)
+    if selector.is_dynamic:
+        height = max(1, selector.machine.cache // (4 * channels) // tile.pixels)
+        chunk = ChunkSize(1, height, max(1, parts // (_FEW_TILES * selector.threads)))
+    else:
+        chunk = _chunk(selector, 4 * x.size, -(-rows // tile.pixels), parts)
+    # weights that are unpacked before are near by then
+    prefetches = parts > 1 and expected_rows >= _FEW_TILES * tile.pixels and arithmetic.input_words == 1
     return DirectConvolution(
-        shape=ConvShape(images=1, size=(1, rows), channels=x.shape[1], filters=columns),
+        shape=ConvShape(images=1, size=(1, rows), channels=channels, filters=columns),
         strides=ImageStrides((0, 0, x.strides[0]), (0, 0, out.strides[0])),
         tile=tile,
-        chunk=_chunk(selector, 4 * x.size, -(-rows // tile.pixels), parts),
+        chunk=chunk,
         lanes=selector.lanes,
         epilogue=epilogue,
         arithmetic=arithmetic,
-        prefetches_weights=parts > 1
-        and rows >= _FEW_TILES * tile.pixels
-        and not isinstance(arithmetic, Int4),
+        prefetches_weights=prefetches,
+        is_dynamic=selector.is_dynamic,
     )
 
 

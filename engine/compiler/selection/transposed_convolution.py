@@ -10,7 +10,7 @@ from engine.compiler.kernels.transposed_convolution import TransposedConvolution
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.compiler.memory.view import View
 from engine.compiler.selection import cost
-from engine.compiler.selection.bf16 import Bf16Work, convolve_bf16, may_round
+from engine.compiler.selection.bf16 import convolve_bf16, may_round
 from engine.compiler.selection.call import (
     BF16,
     Selector,
@@ -23,6 +23,7 @@ from engine.compiler.selection.call import (
 )
 from engine.compiler.selection.machine import Effort
 from engine.compiler.selection.movement import pad
+from engine.compiler.selection.work import Work
 
 
 @selects(TransposedConvolution)
@@ -64,7 +65,7 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
 
 def _bf16(
     node: TransposedConvolution, x: View, out: View, epilogue: Epilogue, operands: list[View]
-) -> Bf16Work | None:
+) -> Work[TransposedConvolution] | None:
     """Return a convolution of operands rounded to bfloat16; None where windows of results meet.
 
     Where they do not meet, each place in a window has filters of its own, one pixel large.
@@ -74,7 +75,7 @@ def _bf16(
     if meets or node.groups > 1 or node.dilation != (1, 1):
         return None
     size = x.shape[2], x.shape[3]
-    return Bf16Work(
+    return Work(
         node=node,
         weight=node.weight.transpose(2, 3, 1, 0).reshape(-1, channels, 1, 1),
         x=x,
@@ -95,7 +96,11 @@ def rounds_transposed(selector: Selector, node: TransposedConvolution) -> bool:
 
 
 def _efforts(
-    selector: Selector, node: TransposedConvolution, images: int, out: View, bf16: Bf16Work | None
+    selector: Selector,
+    node: TransposedConvolution,
+    images: int,
+    out: View,
+    bf16: Work[TransposedConvolution] | None,
 ) -> dict[str, Effort]:
     """Return what so many images take in each precision."""
     channels, filters, *kernel = node.weight.shape
