@@ -75,9 +75,6 @@ class CheckedEmitter(Emitter):
         self._accesses += 1
         return super().load_index(table, place)
 
-    def load_extent(self, extents: IRValue, place: int) -> IRValue:
-        return super().load_extent(self._asked("read", self.address(extents, 2 * place), 2), 0)
-
     def tile_load(self, tile: int, base: IRValue, step: int) -> None:
         self._ask_rows("read", self.tile_shapes[tile], base, step)
         super().tile_load(tile, base, step)

@@ -10,6 +10,7 @@ from engine.compiler.emit.bfloat16 import pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import WORD_CHANNELS, integers_of, load_steps, real, store_bytes, words
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, emit, is_long
+from engine.compiler.emit.runtime_sizes import Sizes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import IMAGE, Region, pixels
 from engine.quantization.tensor_scale import TensorScale
@@ -43,6 +44,10 @@ class EpilogueOperand:
     strides: tuple[int, ...] = ()
     scale: TensorScale | None = None
 
+    def sized(self, sizes: Sizes) -> "EpilogueOperand":
+        """Return the operand with its strides between images and rows as runtime dimensions."""
+        return replace(self, strides=(*map(sizes.extent, self.strides[:2]), *self.strides[2:]))
+
 
 RESULT = Leaf(0)
 """The kernel's own result."""
@@ -54,6 +59,10 @@ class Epilogue:
 
     expression: PointwiseExpression = RESULT
     operands: tuple[EpilogueOperand, ...] = ()
+
+    def sized(self, sizes: Sizes) -> "Epilogue":
+        """Return the epilogue with the strides of its operands as runtime dimensions."""
+        return replace(self, operands=tuple([operand.sized(sizes) for operand in self.operands]))
 
     def regions(
         self, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...] = IMAGE

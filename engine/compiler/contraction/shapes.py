@@ -5,6 +5,7 @@ from math import prod
 
 from engine.compiler.contraction.epilogue import Epilogue
 from engine.compiler.emit.int8 import words
+from engine.compiler.emit.runtime_sizes import Sizes
 from engine.compiler.memory.region import MATRIX, Region, pixels, windows
 
 
@@ -19,6 +20,11 @@ class ImageStrides:
 
     x: tuple[int, int, int]
     out: tuple[int, int, int]
+
+    def sized(self, sizes: Sizes) -> "ImageStrides":
+        """Return the strides with those between images and rows as runtime dimensions."""
+        x, out = ((sizes.extent(image), sizes.extent(row), pixel) for image, row, pixel in (self.x, self.out))
+        return ImageStrides(x, out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,11 @@ class ConvShape:
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
+
+    def sized(self, sizes: Sizes) -> "ConvShape":
+        """Return the shape with the number of images and their size as runtime dimensions."""
+        size = (sizes.extent(self.size[0]), sizes.extent(self.size[1]))
+        return replace(self, images=sizes.extent(self.images), size=size)
 
     @property
     def in_channels(self) -> int:
@@ -109,6 +120,10 @@ class ImplicitPadding:
 
     x_size: tuple[int, int]
     before: tuple[int, int]
+
+    def sized(self, sizes: Sizes) -> "ImplicitPadding":
+        """Return the padding with the size of the input as runtime dimensions."""
+        return replace(self, x_size=(sizes.extent(self.x_size[0]), sizes.extent(self.x_size[1])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

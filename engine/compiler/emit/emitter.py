@@ -131,10 +131,6 @@ class Emitter(ControlFlow):
         address = self.builder.gep(table, [self.index(place)], source_etype=I64)
         return self.builder.load(address, typ=I64)
 
-    def load_extent(self, extents: IRValue, place: int) -> IRValue:
-        """Load an index from an argument that holds nothing else: each takes the place of two elements."""
-        return self.builder.load(self.address(extents, 2 * place), align=4, typ=I64)
-
     def load_broadcast(self, base: IRValue, *offset: IRIndex) -> IRValue:
         """Load one element into all lanes."""
         return self.broadcast(self.load_scalar(base, *offset))

@@ -1,7 +1,7 @@
 """Runtime dimensions: extents and strides that are arguments of a kernel's code."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRValue
@@ -12,7 +12,70 @@ def only_ones(strides: Sequence[int]) -> Any:
     return tuple(int(stride == 1) for stride in strides)
 
 
-class RuntimeSizes:
+class Sizes:
+    """Runtime dimensions as the code of a kernel has them: unknown.
+
+    A kernel passes all of its own to one of these, in one order: the code's (this class), the values (`GivenSizes`), or
+    what reads them in the code (`RuntimeSizes`).
+    """
+
+    def extent(self, value: int) -> Any:
+        """Return what stands for an extent."""
+        del value
+        return 0
+
+    def stride(self, value: int) -> Any:
+        """Return what stands for a stride; 1 is a constant of the code, as vectors need it."""
+        return int(value == 1)
+
+    def strides(self, values: Sequence[int]) -> Any:
+        """Return the same of several strides."""
+        return tuple([self.stride(value) for value in values])
+
+
+class GivenSizes(Sizes):
+    """Collects the values of runtime dimensions.
+
+    Attributes:
+        values: the values.
+    """
+
+    def __init__(self) -> None:
+        self.values: list[int] = []
+
+    def extent(self, value: int) -> int:
+        """Note an extent."""
+        self.values.append(value)
+        return value
+
+    def stride(self, value: int) -> int:
+        """Note a stride."""
+        return self.extent(value)
+
+
+class Sized:
+    """A kernel with runtime dimensions: a frozen dataclass."""
+
+    __slots__ = ()
+
+    def sized(self, sizes: Sizes) -> Self:
+        """Return the kernel with what stands for its runtime dimensions."""
+        raise NotImplementedError
+
+    @property
+    def general(self) -> Self:
+        """The kernel whose code this one runs."""
+        return self.sized(Sizes())
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The runtime dimensions of the code."""
+        given = GivenSizes()
+        self.sized(given)
+        return tuple(given.values)
+
+
+class RuntimeSizes(Sizes):
     """Reads the integers that follow the addresses of a kernel's arguments, in their order.
 
     Args:
@@ -23,6 +86,15 @@ class RuntimeSizes:
     def __init__(self, e: Emitter, first: int) -> None:
         self._e = e
         self._place = first
+
+    def extent(self, value: int) -> Any:
+        """Return the next integer."""
+        del value
+        return self.one()
+
+    def stride(self, value: int) -> Any:
+        """Return the next integer; 1 itself where that is a constant of the code."""
+        return self.one(value)
 
     def one(self, known: int = 0) -> IRValue:
         """Return the next integer; the constant itself if it is not 0."""

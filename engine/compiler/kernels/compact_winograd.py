@@ -5,13 +5,14 @@ convolution is that of reading them. This kernel reads the filters as they are: 
 time, are transformed into scratch memory, and stay in the core's own cache while all tiles of the chunk are multiplied
 with them. The results have the bits of `Winograd`.
 
-Arguments: input, weights (packed by `pack`), bias, output, the epilogue's operands, `extents`, scratch.
+Arguments: input, weights (packed by `pack`), bias, output, the epilogue's operands, scratch.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.compiler.contraction.tile import LINE, Axis, emit_tile
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.runtime_sizes import RuntimeSizes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.winograd_tiles import WinogradTiles
 from engine.compiler.kernels.winograd_transforms import FILTER, POSITIONS, SIDE, half_transformed, of_vectors
@@ -39,25 +40,15 @@ class CompactWinograd(WinogradTiles):
         return -(-self.all_tiles // self.tiles) * self.filter_parts
 
     @property
-    def general(self) -> "CompactWinograd":
-        """The kernel whose code this one runs: `extents` passes the number of tiles."""
-        return replace(self, shape=replace(self.shape, images=1), tiles=1)
-
-    @property
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of packed weights and bias."""
         starts = self._blocks * self._width
         return starts * self._depth * _TAPS, starts
 
     @property
-    def scratch(self) -> int:
-        """Elements as `WinogradTiles` needs them, and for transformed filters."""
-        return self._tiles_scratch + self._transformed
-
-    @property
-    def _transformed(self) -> int:
-        """Elements of the transformed filters of a block and a step of channels."""
-        return POSITIONS * self._plane
+    def _shared_scratch(self) -> int:
+        """Elements for a patch that reaches over the border, and for the filters of a block and a step of channels."""
+        return POSITIONS * (self._depth + self._plane)
 
     @property
     def _plane(self) -> int:
@@ -70,16 +61,15 @@ class CompactWinograd(WinogradTiles):
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
-        x, filters, bias, out, *operands, extents, scratch = (
-            e.argument(place) for place in range(6 + len(self.epilogue.operands))
-        )
-        all_tiles, tiles, of_thread = (e.load_extent(extents, place) for place in range(3))
-        border = e.address(scratch, e.mul(e.thread, of_thread))
+        self.sized(RuntimeSizes(e, 5 + len(self.epilogue.operands)))._emit(e)
+
+    def _emit(self, e: Emitter) -> None:
+        (x, filters, bias, out, *operands), border, all_tiles = self._begin(e)
         transformed = e.address(border, POSITIONS * self._depth)
-        strips = e.address(transformed, self._transformed)
+        strips = e.address(border, self._shared_scratch)
         tile_part, filter_part = e.divmod(e.chunk, self.filter_parts)
-        first = e.mul(tile_part, tiles)
-        count = e.minimum(tiles, e.sub(all_tiles, first))
+        first = e.mul(tile_part, self.tiles)
+        count = e.minimum(self.tiles, e.sub(all_tiles, first))
         with e.loop(0, count) as loop:
             self._transform_patch(e, x, strips, border, e.add(first, loop.index), loop.index)
         blocks = -(-self._blocks // self.filter_parts)

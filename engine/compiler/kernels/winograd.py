@@ -2,13 +2,14 @@
 
 Filters are transformed when they are packed: for products of many tiles, which read them again and again.
 
-Arguments: input, weights (packed by `pack`), bias, output, the epilogue's operands, `extents`, scratch.
+Arguments: input, weights (packed by `pack`), bias, output, the epilogue's operands, scratch.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.compiler.contraction.tile import LINE, Axis, Prefetch, emit_tile, steps_of
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.runtime_sizes import RuntimeSizes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.winograd_tiles import WinogradTiles
 from engine.compiler.kernels.winograd_transforms import POSITIONS, transformed_filters
@@ -36,11 +37,9 @@ class Winograd(WinogradTiles):
         return self._blocks * self._width
 
     @property
-    def general(self) -> "Winograd":
-        """The kernel whose code this one runs: `extents` passes the number of tiles."""
+    def _has_runtime_tiles(self) -> bool:
         # how much of the next weights a strip prefetches depends on the number of strips
-        tiles = self.tiles if self.prefetches_weights else 1
-        return replace(self, shape=replace(self.shape, images=1), tiles=tiles)
+        return not self.prefetches_weights
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
@@ -48,21 +47,15 @@ class Winograd(WinogradTiles):
         starts = self._blocks * self._width
         return POSITIONS * self._depth * starts, starts
 
-    @property
-    def scratch(self) -> int:
-        """Elements of scratch memory that each thread needs."""
-        return self._tiles_scratch
-
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
-        x, u, bias, out, *operands, extents, scratch = (
-            e.argument(place) for place in range(6 + len(self.epilogue.operands))
-        )
-        all_tiles, tiles, of_thread = (e.load_extent(extents, place) for place in range(3))
-        border = e.address(scratch, e.mul(e.thread, of_thread))
-        strips = e.address(border, POSITIONS * self._depth)
-        first = e.mul(e.chunk, tiles)
-        count = e.minimum(tiles, e.sub(all_tiles, first))
+        self.sized(RuntimeSizes(e, 5 + len(self.epilogue.operands)))._emit(e)
+
+    def _emit(self, e: Emitter) -> None:
+        (x, u, bias, out, *operands), border, all_tiles = self._begin(e)
+        strips = e.address(border, self._shared_scratch)
+        first = e.mul(e.chunk, self.tiles)
+        count = e.minimum(self.tiles, e.sub(all_tiles, first))
         with e.loop(0, count) as loop:
             self._transform_patch(e, x, strips, border, e.add(first, loop.index), loop.index)
         self._multiply(e, strips, u, count)

@@ -15,23 +15,22 @@ one kernel's code.
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
+from typing import Self
 
 from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, each_kept, finish
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import is_long
+from engine.compiler.emit.runtime_sizes import Sized, Sizes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.winograd_transforms import OUTPUTS, PATCH, POSITIONS, RESULT, SIDE, transformed
 from engine.compiler.memory.region import Region, line
-from engine.dtypes import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WinogradTiles:
+class WinogradTiles(Sized):
     """A 3x3 convolution with stride 1 of one exact shape, without dilation and groups.
 
     Attributes:
@@ -42,6 +41,7 @@ class WinogradTiles:
         tile: register tile of the matrix products.
         lanes: float32 lanes of a vector.
         epilogue: operations on the results.
+        is_dynamic: whether rows and columns are runtime dimensions, as numbers of images and tiles always are.
     """
 
     shape: ConvShape
@@ -51,6 +51,26 @@ class WinogradTiles:
     tile: Tile
     lanes: int
     epilogue: Epilogue = NOTHING
+    is_dynamic: bool = False
+
+    def sized(self, sizes: Sizes) -> Self:
+        """Return the kernel with what stands for its runtime dimensions."""
+        made = replace(self, shape=replace(self.shape, images=sizes.extent(self.shape.images)))
+        if self._has_runtime_tiles:
+            made = replace(made, tiles=sizes.extent(self.tiles))
+        if not self.is_dynamic:
+            return made
+        return replace(
+            made,
+            shape=self.shape.sized(sizes),
+            padding=self.padding.sized(sizes),
+            strides=self.strides.sized(sizes),
+            epilogue=self.epilogue.sized(sizes),
+        )
+
+    @property
+    def _has_runtime_tiles(self) -> bool:
+        return True
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -83,18 +103,8 @@ class WinogradTiles:
 
     @property
     @abstractmethod
-    def scratch(self) -> int:
-        """Elements of scratch memory that each thread needs."""
-
-    @property
-    @abstractmethod
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of packed weights and bias."""
-
-    @property
-    def extents(self) -> Array:
-        """Runtime dimensions, as float32: all tiles, those of a chunk, and the scratch memory of a thread."""
-        return np.array([self.all_tiles, self.tiles, self.scratch], np.int64).view(np.float32)
 
     @property
     def _planes(self) -> tuple[int, int]:
@@ -119,12 +129,29 @@ class WinogradTiles:
         shape = self.shape
         x, out = shape.regions(self.padding.x_size, self.strides)
         operands = self.epilogue.regions(shape.images, shape.size, shape.filters)
-        return x, *map(line, self.packed_sizes), out, *operands, line(self.extents.size)
+        return x, *map(line, self.packed_sizes), out, *operands
 
     @property
-    def _tiles_scratch(self) -> int:
-        """Elements for one patch that reaches over the border, and for the strips of a chunk, each of them whole."""
-        return POSITIONS * self._depth + -(-self.tiles // self.tile.pixels) * self._strip
+    def scratch(self) -> int:
+        """Elements of scratch memory that each thread needs: its own, and the strips of a chunk, each of them whole."""
+        return self._shared_scratch + -(-self.tiles // self.tile.pixels) * self._strip
+
+    @property
+    def _shared_scratch(self) -> int:
+        """Elements for one patch that reaches over the border."""
+        return POSITIONS * self._depth
+
+    def _begin(self, e: Emitter) -> tuple[list[IRValue], IRValue, IRIndex]:
+        """Return the arguments without scratch memory, the thread's part of that, and the number of all tiles."""
+        *arguments, scratch = (e.argument(place) for place in range(5 + len(self.epilogue.operands)))
+        strips = e.mul(e.ceil_divide(self.tiles, self.tile.pixels), self._strip)
+        border = e.address(scratch, e.mul(e.thread, e.add(self._shared_scratch, strips)))
+        return arguments, border, e.product((self.shape.images, *self._grid(e)))
+
+    def _grid(self, e: Emitter) -> tuple[IRIndex, IRIndex]:
+        """Return the rows and columns of tiles of an image."""
+        rows, columns = self.shape.size
+        return e.ceil_divide(rows, OUTPUTS), e.ceil_divide(columns, OUTPUTS)
 
     def _row(self, e: Emitter, strips: IRValue, place: IRIndex, width: int) -> IRValue:
         """Return the address of a tile's row in its strip, of rows as wide as given."""
@@ -135,7 +162,7 @@ class WinogradTiles:
         self, e: Emitter, x: IRValue, strips: IRValue, border: IRValue, tile: IRIndex, place: IRIndex
     ) -> None:
         """Write B^T d B of one tile into its row of every position's matrix."""
-        image, row, column = e.unravel(tile, (self.shape.images, *self.grid))
+        image, row, column = e.unravel(tile, (self.shape.images, *self._grid(e)))
         top = e.sub(e.mul(row, OUTPUTS), self.padding.before[0])
         left = e.sub(e.mul(column, OUTPUTS), self.padding.before[1])
         inside = e.both(
@@ -216,7 +243,7 @@ class WinogradTiles:
     ) -> None:
         """Write A^T m A of one tile, of filters from the first on, through the epilogue into the output."""
         strips, *rest = arguments
-        image, row, column = e.unravel(tile, (self.shape.images, *self.grid))
+        image, row, column = e.unravel(tile, (self.shape.images, *self._grid(e)))
         corner = (image, e.mul(row, OUTPUTS), e.mul(column, OUTPUTS))
         row_of_tile = self._row(e, strips, place, self._products_width)
         source = e.address(row_of_tile, POSITIONS * self._planes[0])
@@ -266,6 +293,6 @@ class WinogradTiles:
     def _inside(self, e: Emitter, place: Place) -> AbstractContextManager[None]:
         """Write what is done only for a pixel that the output has; the last tiles reach beyond it."""
         height, width = self.shape.size
-        if height % OUTPUTS == 0 and width % OUTPUTS == 0:
+        if not self.is_dynamic and height % OUTPUTS == 0 and width % OUTPUTS == 0:
             return nullcontext()
         return e.when(e.both(e.compare("<", place.row, height), e.compare("<", place.pixel, width)))

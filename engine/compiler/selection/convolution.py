@@ -153,7 +153,7 @@ def _depthwise(selector: Selector, work: Work[Convolution]) -> None:
 def _winograd(selector: Selector, work: Work[Convolution], chosen: str) -> None:
     make = _compact_kernel if chosen == _COMPACT else _winograd_kernel
     kernel: Winograd | CompactWinograd = make(selector, work)
-    _call(selector, work, kernel, selector.constant(kernel.extents))
+    _call(selector, work, kernel)
 
 
 def _winograd_kernel(selector: Selector, work: Work[Convolution]) -> Winograd:
@@ -235,11 +235,11 @@ def _direct(selector: Selector, work: Work[Convolution], chosen: str) -> None:
     _call(selector, work, kernel)
 
 
-def _call(selector: Selector, work: Work[Convolution], kernel: _Kernel, *extents: View) -> None:
+def _call(selector: Selector, work: Work[Convolution], kernel: _Kernel) -> None:
     """Add the call of a convolution's kernel, with its weights packed for it."""
     packing = kernel.packing if isinstance(kernel, DirectConvolution | StreamedConvolution) else kernel
     weights, bias = selector.weights(work.node, packing, work.weight, work.node.bias)
-    selector.call(kernel, work.x, weights, bias, work.out, *work.operands, *extents)
+    selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
 
 
 def _is_staged(selector: Selector, work: Work[Convolution]) -> bool:

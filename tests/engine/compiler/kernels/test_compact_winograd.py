@@ -25,7 +25,7 @@ def _result(
     made: Any, target: Target, x: Array, weight: Array, bias: Array | None, *operands: Array
 ) -> Array:
     out = np.zeros((len(x), *made.shape.size, made.shape.filters), np.float32)
-    return run(made, target, x, *made.pack(weight, bias), out, *operands, made.extents)[3]
+    return run(made, target, x, *made.pack(weight, bias), out, *operands)[3]
 
 
 def _fields(

@@ -50,7 +50,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         prefetches_weights=data.draw(st.booleans()),
     )
     expected = convolved(x, weight, bias, padding=pads)
-    *_, out, _ = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected), made.extents)
+    *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
 
 
@@ -68,7 +68,7 @@ def test_rows_beyond_the_last_tile_have_room(target: Target) -> None:
         lanes=target.lanes,
     )
     expected = convolved(x, weight, None, padding=(2, 2))
-    *_, out, _ = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected), made.extents)
+    *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
 
 
@@ -85,7 +85,7 @@ def test_relative_error(target: Target) -> None:
         tile=Tile(3, 1),
         lanes=target.lanes,
     )
-    *_, out, _ = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected), made.extents)
+    *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
     assert abs(out - expected).max() < 1e-5 * abs(expected).max()
 
 
@@ -108,7 +108,7 @@ def test_epilogue(target: Target, activation: str) -> None:
         lanes=target.lanes,
         epilogue=epilogue,
     )
-    out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected), other, made.extents)[3]
+    out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected), other)[3]
     np.testing.assert_allclose(out, ACTIVATIONS[activation](expected + other), rtol=1e-4, atol=1e-4)
 
 
@@ -137,9 +137,7 @@ def test_batches_of_all_sizes_share_code() -> None:
         expected = convolved(x, weight, bias, padding=(2, 2))
         kept.append(cache.compile(made, host_target()))
         addresses.add(kept[-1].address)
-        *_, out, _ = run(
-            made, host_target(), x, *made.pack(weight, bias), np.zeros_like(expected), made.extents
-        )
+        *_, out = run(made, host_target(), x, *made.pack(weight, bias), np.zeros_like(expected))
         np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
     assert len(addresses) == 1
 
