@@ -11,6 +11,7 @@ memory, with zeros around them. That costs little, since the rows have to come i
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Self
 
 from engine.compiler.contraction.arithmetic import FLOAT32, Arithmetic, FilterPacking
 from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Place
@@ -30,6 +31,7 @@ from engine.compiler.contraction.tile import (
     steps_of,
 )
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.runtime_sizes import RuntimeSizes, Sized, Sizes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import Region, line
 from engine.quantization.tensor_scale import TensorScale
@@ -97,8 +99,8 @@ class _Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirectConvolution:
-    """A convolution of one exact shape, or of one with any number of pixels in a row.
+class DirectConvolution(Sized):
+    """A convolution of one exact shape, or of images of any number and size.
 
     Attributes:
         shape: shape of the convolution, its channels counted in words.
@@ -111,7 +113,7 @@ class DirectConvolution:
         epilogue: operations on the results.
         padding: zeros that are added while rows are staged in scratch memory; None where the padding is in memory.
         prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
-        is_dynamic: whether the pixels of the only row, those of a matrix, are a runtime dimension.
+        is_dynamic: whether images, rows and pixels of a row are runtime dimensions; the padding is in memory then.
     """
 
     shape: ConvShape
@@ -126,15 +128,17 @@ class DirectConvolution:
     prefetches_weights: bool = False
     is_dynamic: bool = False
 
-    @property
-    def general(self) -> "DirectConvolution":
-        """The kernel whose code this one runs."""
-        return replace(self, shape=replace(self.shape, size=(1, 0))) if self.is_dynamic else self
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The runtime dimensions of the code."""
-        return (self.shape.size[1],) if self.is_dynamic else ()
+    def sized(self, sizes: Sizes) -> Self:
+        """Return the kernel with what stands for its runtime dimensions."""
+        if not self.is_dynamic:
+            return self
+        return replace(
+            self,
+            shape=self.shape.sized(sizes),
+            strides=self.strides.sized(sizes),
+            chunk=self.chunk.sized(sizes),
+            epilogue=self.epilogue.sized(sizes),
+        )
 
     @property
     def packing(self) -> FilterPacking:
@@ -189,39 +193,45 @@ class DirectConvolution:
         return -(-self.shape.filters // self._width)
 
     @property
-    def _chunk_pixels(self) -> int:
-        """Pixels of a row of a chunk."""
-        return self.chunk.tiles * self.tile.pixels
-
-    @property
-    def _parts(self) -> tuple[int, int, int]:
-        """Parts that blocks, images and rows are split into; the pixels of a row are split besides."""
-        blocks = self.shape.groups * self._group_blocks
-        return -(-blocks // self.chunk.blocks), self.shape.images, -(-self.shape.size[0] // self.chunk.rows)
+    def _blocks(self) -> int:
+        """Blocks of filters of all groups."""
+        return self.shape.groups * self._group_blocks
 
     @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
-        return prod(self._parts) * -(-self.shape.size[1] // self._chunk_pixels)
+        rows, pixels = self.shape.size
+        split = ((self._blocks, self.chunk.blocks), (rows, self.chunk.rows))
+        parts = prod(-(-count // size) for count, size in split)
+        return parts * self.shape.images * -(-pixels // (self.chunk.tiles * self.tile.pixels))
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: the loop over a chunk's blocks of filters."""
+        self.sized(RuntimeSizes(e, 4 + len(self.epilogue.operands) + self._unpacks))._emit(e)
+
+    def _emit(self, e: Emitter) -> None:
         count = len(self.epilogue.operands)
         x, weights, numbers, out, *operands = (e.argument(place) for place in range(4 + count))
-        columns = e.size(4 + count + self._unpacks) if self.is_dynamic else self.shape.size[1]
-        parts = (*self._parts, e.ceil_divide(columns, self._chunk_pixels))
+        all_rows, columns = self.shape.size
+        chunk_pixels = e.mul(self.chunk.tiles, self.tile.pixels)
+        parts = (
+            e.ceil_divide(self._blocks, self.chunk.blocks),
+            self.shape.images,
+            e.ceil_divide(all_rows, self.chunk.rows),
+            e.ceil_divide(columns, chunk_pixels),
+        )
         blocks, image, rows, pixels = e.unravel(e.chunk, parts)
         first_block = e.mul(blocks, self.chunk.blocks)
-        last_block = e.minimum(e.add(first_block, self.chunk.blocks), self.shape.groups * self._group_blocks)
-        first_row, first_pixel = e.mul(rows, self.chunk.rows), e.mul(pixels, self._chunk_pixels)
+        last_block = e.minimum(e.add(first_block, self.chunk.blocks), self._blocks)
+        first_row, first_pixel = e.mul(rows, self.chunk.rows), e.mul(pixels, chunk_pixels)
         chunk = _Chunk(
             weights=weights,
             numbers=numbers,
             output=Output(out, self.strides.out, self.epilogue, operands, self.out_scale),
             source=self._source(e, e.address(x, e.mul(image, self.strides.x[0])), first_row),
             image=image,
-            rows=(first_row, e.minimum(e.add(first_row, self.chunk.rows), self.shape.size[0])),
-            pixels=(first_pixel, e.add(first_pixel, self._chunk_pixels)),
+            rows=(first_row, e.minimum(e.add(first_row, self.chunk.rows), all_rows)),
+            pixels=(first_pixel, e.add(first_pixel, chunk_pixels)),
             columns=columns,
             unpacked=self._scratch(e) if self._unpacks else None,
         )
@@ -274,11 +284,11 @@ class DirectConvolution:
         strides = chunk.source.strides
         x = e.address(
             chunk.source.base,
-            e.mul(e.sub(row, chunk.source.first_row), self.shape.stride[0] * strides[1]),
+            e.mul(e.sub(row, chunk.source.first_row), e.mul(self.shape.stride[0], strides[1])),
             e.mul(pixel, self.shape.stride[1] * strides[2]),
             e.mul(block.group, self.shape.channels),
         )
-        axes, step = self._axes(strides), self.shape.stride[1] * strides[2]
+        axes, step = self._axes(e, strides), self.shape.stride[1] * strides[2]
         is_ahead = self.prefetches_weights and pixels == self.tile.pixels
         prefetch = self._prefetch(e, weights, axes, pixel) if is_ahead else None
         if isinstance(self.arithmetic, Int4) and chunk.unpacked is None:
@@ -308,11 +318,15 @@ class DirectConvolution:
         place = e.divmod(e.divmod(pixel, self.tile.pixels)[0], parts)[1]
         return Prefetch(e.address(weights, size, e.mul(place, lines * LINE * steps)), lines)
 
-    def _axes(self, strides: tuple[int, int, int]) -> tuple[Axis, ...]:
+    def _axes(self, e: Emitter, strides: tuple[IRIndex, IRIndex, int]) -> tuple[Axis, ...]:
         rows, columns = self.shape.kernel
         return merged(
             (
-                Axis(rows, self.shape.dilation[0] * strides[1], columns * self.shape.channels * self._width),
+                Axis(
+                    rows,
+                    e.mul(self.shape.dilation[0], strides[1]),
+                    columns * self.shape.channels * self._width,
+                ),
                 Axis(columns, self.shape.dilation[1] * strides[2], self.shape.channels * self._width),
                 Axis(self.shape.channels, 1, self._width),
             )

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from engine.compiler.emit.runtime_sizes import Sizes
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkSize:
@@ -16,6 +18,10 @@ class ChunkSize:
     rows: int
     tiles: int
     blocks: int
+
+    def sized(self, sizes: Sizes) -> "ChunkSize":
+        """Return the work with its parts as runtime dimensions."""
+        return ChunkSize(*map(sizes.extent, (self.rows, self.tiles, self.blocks)))
 
 
 def even_size(count: int, lines: int, parts: int, least: int, threads: int) -> int:

@@ -4,12 +4,14 @@ Arguments: input, output; channels of both are contiguous.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from llvmlite import ir
 
+from engine.compiler.contraction.shapes import ImageStrides
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.jit import Kernel
+from engine.compiler.emit.runtime_sizes import RuntimeSizes, Sized, Sizes
 from engine.compiler.emit.types import F32, IRIndex, IRValue
 from engine.compiler.emit.vector_math import maximum
 from engine.compiler.memory.region import Region, pixels
@@ -44,12 +46,16 @@ class Window:
     dilation: int = 1
     counts_padding: bool = True
 
-    @property
-    def inside(self) -> tuple[int, int]:
-        """The first window, and the one past the last, that has all its elements in the input."""
-        first = min(-(-self.padding // self.stride), self.count)
-        reach = self.size - 1 - (self.kernel - 1) * self.dilation + self.padding
-        return first, max(first, min(reach // self.stride + 1, self.count))
+    def sized(self, sizes: Sizes) -> "Window":
+        """Return the windows with the axis's length and their number as runtime dimensions."""
+        return replace(self, size=sizes.extent(self.size), count=sizes.extent(self.count))
+
+    def inside(self, e: Emitter) -> tuple[IRIndex, IRIndex]:
+        """Return the first window, and the one past the last, that has all its elements in the input."""
+        first = e.minimum(-(-self.padding // self.stride), self.count)
+        reach = e.add(self.size, self.padding + self.stride - 1 - (self.kernel - 1) * self.dilation)
+        whole = e.divmod(e.maximum(reach, 0), self.stride)[0]
+        return first, e.maximum(first, e.minimum(whole, self.count))
 
     def span(self, e: Emitter, place: IRIndex) -> tuple[IRIndex, IRIndex]:
         """Return where in the input a window's elements start, and a place past the last one."""
@@ -64,7 +70,7 @@ class Window:
         start, stop = self.span(e, place)
         if self.counts_padding:
             start = e.sub(e.mul(place, self.stride), self.padding)
-            stop = e.minimum(e.add(start, self.kernel), self.size + self.padding)
+            stop = e.minimum(e.add(start, self.kernel), e.add(self.size, self.padding))
         return e.sub(stop, start)
 
 
@@ -81,9 +87,14 @@ class Cells:
     count: int
     dilation: int = 1
 
-    @property
-    def inside(self) -> tuple[int, int]:
-        """None: no length is known at compile time."""
+    def sized(self, sizes: Sizes) -> "Cells":
+        """Return the same: other lengths need other code."""
+        del sizes
+        return self
+
+    def inside(self, e: Emitter) -> tuple[IRIndex, IRIndex]:
+        """Return no window: no length is known at compile time."""
+        del e
         return 0, 0
 
     @property
@@ -109,8 +120,8 @@ def cells(size: int, count: int) -> Window | Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Pooling(Kernel):
-    """A pooling of one exact shape.
+class Pooling(Sized):
+    """A pooling of one exact shape, or of images of any number and size.
 
     Attributes:
         how: "max" or "average".
@@ -121,6 +132,7 @@ class Pooling(Kernel):
         x_strides: elements between images, rows and columns of the input.
         out_strides: the same of the output.
         divisor: what sums are divided by instead of the window's size; 0: by that.
+        is_dynamic: whether images, rows and columns are runtime dimensions.
     """
 
     how: str
@@ -131,6 +143,26 @@ class Pooling(Kernel):
     x_strides: tuple[int, int, int]
     out_strides: tuple[int, int, int]
     divisor: int = 0
+    is_dynamic: bool = False
+
+    def sized(self, sizes: Sizes) -> Self:
+        """Return the kernel with what stands for its runtime dimensions."""
+        if not self.is_dynamic:
+            return self
+        strides = ImageStrides(self.x_strides, self.out_strides).sized(sizes)
+        return replace(
+            self,
+            images=sizes.extent(self.images),
+            rows=self.rows.sized(sizes),
+            columns=self.columns.sized(sizes),
+            x_strides=strides.x,
+            out_strides=strides.out,
+        )
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -141,20 +173,30 @@ class Pooling(Kernel):
         return x, pixels(self.images, counts, self.channels, self.out_strides, is_written=True)
 
     @property
+    def _row_reads(self) -> int:
+        """Elements that a column of a row of the output reads."""
+        return self.rows.kernel * self.columns.kernel * self.channels
+
+    @property
     def chunks(self) -> int:
-        """Parts that the work is split into: rows of the output, and blocks of channels where rows are few."""
-        reads = self.rows.count * self.rows.kernel * self.columns.count * self.columns.kernel
-        return max(1, min(self.images * reads * self.channels // _CHUNK, self.images * self.rows.count * 8))
+        """Parts that the work is split into: some rows of the output each."""
+        grain = max(1, _CHUNK // (self._row_reads * self.columns.count))
+        return -(-self.images * self.rows.count // grain)
 
     def emit(self, e: Emitter) -> None:
-        """Write the kernel: units of one row of the output and one block of channels, some to a chunk."""
+        """Write the kernel: row by row of the output, block by block of channels."""
+        self.sized(RuntimeSizes(e, 2))._emit(e)
+
+    def _emit(self, e: Emitter) -> None:
         x, out = e.argument(0), e.argument(1)
         width = min(_VECTORS, -(-self.channels // e.lanes)) * e.lanes
         blocks = -(-self.channels // width)
-        units = self.images * self.rows.count * blocks
-        grain = -(-units // self.chunks)
-        with e.chunk_loop(grain, units) as loop:
-            place = e.unravel(loop.index, (self.images, self.rows.count, blocks))
+        grain = e.maximum(1, e.divmod(_CHUNK, e.mul(self._row_reads, self.columns.count))[0])
+        with (
+            e.chunk_loop(grain, e.mul(self.images, self.rows.count)) as loop,
+            e.loop(0, blocks) as block,
+        ):
+            place = [*e.unravel(loop.index, (self.images, self.rows.count)), block.index]
             self._emit_block(e, x, out, place, width)
 
     def _emit_block(self, e: Emitter, x: IRValue, out: IRValue, place: list[IRIndex], width: int) -> None:
@@ -176,15 +218,16 @@ class Pooling(Kernel):
 
     def _emit_row(self, e: Emitter, x: IRValue, out: IRValue, row: IRIndex, channels: int) -> None:
         """Write one row of some channels: windows that stand over an edge, then those inside, then the rest."""
-        first, last = self.columns.inside
+        first, last = self.columns.inside(e)
         for start, stop, inside in (
             (0, first, False),
             (first, last, True),
             (last, self.columns.count, False),
         ):
-            if start < stop:
-                with e.loop(start, stop) as loop:
-                    self._emit_window(e, x, out, (row, loop.index), channels, inside)
+            if isinstance(start, int) and isinstance(stop, int) and start >= stop:
+                continue
+            with e.loop(start, stop) as loop:
+                self._emit_window(e, x, out, (row, loop.index), channels, inside)
 
     def _emit_window(
         self,
