@@ -64,6 +64,7 @@ class Selector:
         packed: cache of packed weights.
         precision: precision of matrix products.
         is_dynamic: whether to select kernels with runtime dimensions, where available.
+        has_dynamic_images: whether rows and columns of images are among these.
         calls: the calls of the current node.
         candidates: the ways to compute the current node.
     """
@@ -73,6 +74,7 @@ class Selector:
     packed: PackedStore
     precision: Precision = Precision.F32
     is_dynamic: bool = False
+    has_dynamic_images: bool = False
     calls: list[KernelCall] = field(default_factory=list)
     candidates: tuple[Candidate, ...] = ()
 

@@ -105,6 +105,7 @@ def _pool(
         x_strides=image_strides(x),
         out_strides=image_strides(out),
         divisor=divisor,
+        is_dynamic=selector.has_dynamic_images,
     )
     selector.call(kernel, x, out)
 

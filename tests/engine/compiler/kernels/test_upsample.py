@@ -38,8 +38,9 @@ def _resampled(
         strides[1],
         scale_factor,
         align_corners,
+        kept=tuple(mode == "bilinear" and old == new for old, new in zip((height, width), size, strict=True)),
     )
-    return run(kernel, target, source, out)[1].transpose(0, 3, 1, 2)
+    return run(kernel, target, source, out, kernel.tables)[1].transpose(0, 3, 1, 2)
 
 
 def _input(*shape: int) -> Array:
