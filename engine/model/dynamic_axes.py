@@ -1,6 +1,6 @@
-"""The axes of a graph's inputs whose extents differ from run to run: batches, and lengths of sequences."""
+"""The axes of a graph's inputs whose extents differ from run to run: batches, lengths, and sizes of pictures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.model.ports import Port
@@ -19,14 +19,21 @@ class DynamicAxes:
 
     Attributes:
         by_input: for each input, those of its axes.
+        has_pictures: whether rows or columns of pictures are among them.
     """
 
     by_input: tuple[tuple[int, ...], ...] = ()
+    has_pictures: bool = False
 
     @property
     def are_batches(self) -> bool:
         """Whether these are numbers of rows only."""
         return any(self.by_input) and all(axis == 0 for axes in self.by_input for axis in axes)
+
+    @property
+    def of_pictures(self) -> bool:
+        """Whether these are numbers of rows only, or sizes of pictures among them."""
+        return self.are_batches or self.has_pictures
 
     def family(self, inputs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...] | None:
         """Return the family of inputs; None if it has no others, or an input is empty."""
@@ -50,26 +57,35 @@ class DynamicAxes:
         return self.family(longer)
 
     def members(
-        self, family: Sequence[TensorSpec], batches: Sequence[int], lengths: Sequence[int]
+        self, family: Sequence[TensorSpec], samples: Iterable["Extents"]
     ) -> Iterator[tuple[TensorSpec, ...]]:
-        """Yield inputs of a family, all different.
+        """Yield inputs of a family, all different, with extents as in samples."""
+        yield from dict.fromkeys(tuple(extents.of(spec) for spec in family) for extents in samples)
 
-        Args:
-            family: the family.
-            batches: extents of the first axes.
-            lengths: of the others, as many.
-        """
-        pairs = zip(batches, lengths, strict=True)
-        yield from dict.fromkeys(
-            tuple(
-                _with(
-                    spec,
-                    {axis: length if axis else batch for axis, extent in enumerate(spec.shape) if not extent},
-                )
-                for spec in family
-            )
-            for batch, length in pairs
-        )
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """Extents of dynamic axes.
+
+    Attributes:
+        batch: of the first axis.
+        length: of the places of a sequence.
+        picture: of rows and columns.
+    """
+
+    batch: int
+    length: int
+    picture: tuple[int, int]
+
+    def of(self, spec: TensorSpec) -> TensorSpec:
+        """Return a member of a family with these extents where that has 0."""
+        dynamic = [axis for axis, extent in enumerate(spec.shape) if not extent]
+        return _with(spec, {axis: self._of_axis(axis, spec.rank) for axis in dynamic})
+
+    def _of_axis(self, axis: int, rank: int) -> int:
+        if axis == 0:
+            return self.batch
+        return self.picture[axis % 2] if rank > _SEQUENCE_RANK else self.length
 
 
 NO_DYNAMIC_AXES = DynamicAxes()
@@ -77,19 +93,16 @@ NO_DYNAMIC_AXES = DynamicAxes()
 
 
 def dynamic_axes(ports: Sequence[Port]) -> DynamicAxes:
-    """Return the dynamic axes of a graph's inputs, as far as kernels have runtime dimensions.
-
-    Sequences vary in batch and length, pictures in their number only. Without a length, sequences have none.
-    """
+    """Return the dynamic axes of a graph's inputs. Without a dynamic length, sequences have none."""
     shapes = [port.shape for port in ports]
     if any(shape is None for shape in shapes):
         return NO_DYNAMIC_AXES
     axes = tuple(tuple(axis for axis, extent in enumerate(shape or ()) if extent is None) for shape in shapes)
-    if any(len(shape or ()) > _SEQUENCE_RANK for shape in shapes):
-        axes = tuple(tuple(axis for axis in each if axis == 0) for each in axes)
-    elif not any(axis for each in axes for axis in each):
+    are_pictures = any(len(shape or ()) > _SEQUENCE_RANK for shape in shapes)
+    is_longer = any(axis for each in axes for axis in each)
+    if not any(axes) or not (are_pictures or is_longer):
         return NO_DYNAMIC_AXES
-    return DynamicAxes(axes) if any(axes) else NO_DYNAMIC_AXES
+    return DynamicAxes(axes, are_pictures and is_longer)
 
 
 def _with(spec: TensorSpec, extents: dict[int, int]) -> TensorSpec:

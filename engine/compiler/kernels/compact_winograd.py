@@ -8,11 +8,12 @@ with them. The results have the bits of `Winograd`.
 Arguments: input, weights (packed by `pack`), bias, output, the epilogue's operands, scratch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from engine.compiler.contraction.tile import LINE, Axis, emit_tile
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.runtime_sizes import RuntimeSizes
+from engine.compiler.emit.runtime_sizes import RuntimeSizes, Sizes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.winograd_tiles import WinogradTiles
 from engine.compiler.kernels.winograd_transforms import FILTER, POSITIONS, SIDE, half_transformed, of_vectors
@@ -33,6 +34,11 @@ class CompactWinograd(WinogradTiles):
 
     channels: int
     filter_parts: int = 1
+
+    def sized(self, sizes: Sizes) -> Self:
+        """Return the kernel with what stands for its runtime dimensions."""
+        parts = sizes.extent(self.filter_parts) if self.is_dynamic else self.filter_parts
+        return replace(WinogradTiles.sized(self, sizes), filter_parts=parts)
 
     @property
     def chunks(self) -> int:
@@ -72,7 +78,7 @@ class CompactWinograd(WinogradTiles):
         count = e.minimum(self.tiles, e.sub(all_tiles, first))
         with e.loop(0, count) as loop:
             self._transform_patch(e, x, strips, border, e.add(first, loop.index), loop.index)
-        blocks = -(-self._blocks // self.filter_parts)
+        blocks = e.ceil_divide(self._blocks, self.filter_parts)
         begin = e.mul(filter_part, blocks)
         with e.loop(begin, e.minimum(self._blocks, e.add(begin, blocks))) as block:
             taps = e.address(filters, e.mul(block.index, self._depth * _TAPS * self._width))

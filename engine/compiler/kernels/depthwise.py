@@ -17,16 +17,18 @@ of 112 x 112.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
+from typing import Self
 
 import numpy as np
 
 from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.split import even_size
+from engine.compiler.contraction.tile import MANY_ROWS, each_tile
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.jit import Kernel
+from engine.compiler.emit.runtime_sizes import RuntimeSizes, Sized, Sizes
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import Region, line
@@ -76,8 +78,8 @@ class _Channels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Depthwise(Kernel):
-    """A depthwise convolution of one exact shape.
+class Depthwise(Sized):
+    """A depthwise convolution of one exact shape, or of images of any number and size.
 
     Attributes:
         shape: shape of the convolution; a group has as many filters as channels, a part of a vector.
@@ -89,6 +91,7 @@ class Depthwise(Kernel):
         along_memory: which loop is innermost; see above.
         lanes: channels of a vector.
         epilogue: operations on the results.
+        is_dynamic: whether images, rows and pixels of a row are runtime dimensions; the padding is in memory then.
     """
 
     shape: ConvShape
@@ -100,6 +103,20 @@ class Depthwise(Kernel):
     along_memory: bool
     lanes: int
     epilogue: Epilogue = NOTHING
+    is_dynamic: bool = False
+
+    def sized(self, sizes: Sizes) -> Self:
+        """Return the kernel with what stands for its runtime dimensions."""
+        if not self.is_dynamic:
+            return self
+        return replace(
+            self,
+            shape=self.shape.sized(sizes),
+            padding=self.padding.sized(sizes),
+            strides=self.strides.sized(sizes),
+            rows=sizes.extent(self.rows),
+            epilogue=self.epilogue.sized(sizes),
+        )
 
     @classmethod
     def tuned(
@@ -111,6 +128,7 @@ class Depthwise(Kernel):
         strides: ImageStrides,
         threads: int = 1,
         epilogue: Epilogue = NOTHING,
+        is_dynamic: bool = False,
     ) -> "Depthwise":
         """Return the kernel with tile, order of loops and chunks chosen for a target and so many threads.
 
@@ -122,7 +140,7 @@ class Depthwise(Kernel):
         wanted = max(1, min(_CHUNKS_OF_THREAD * threads, chunks)) if threads > 1 else 1
         wanted -= wanted % threads if wanted > threads else 0
         all_vectors, all_rows = -(-channels // target.lanes), shape.images * shape.size[0]
-        along_memory = work > _NEAR_CACHE
+        along_memory = is_dynamic or work > _NEAR_CACHE
         has_rows = along_memory or all_rows >= _ROWS_OF_THREAD * threads
         vector_parts = 1 if has_rows else min(wanted, all_vectors)
         row_parts = min(all_rows, -(-wanted // vector_parts))
@@ -130,13 +148,19 @@ class Depthwise(Kernel):
             shape=shape,
             padding=padding,
             strides=strides,
-            pixels=_tile_pixels(target, shape.size[1], shape.kernel[1]),
+            pixels=_tile_pixels(target, MANY_ROWS if is_dynamic else shape.size[1], shape.kernel[1]),
             rows=even_size(all_rows, 1, row_parts, 1 if vector_parts == 1 else row_parts, threads),
             vectors=-(-all_vectors // vector_parts),
             along_memory=along_memory,
             lanes=target.lanes,
             epilogue=epilogue,
+            is_dynamic=is_dynamic,
         )
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -154,8 +178,8 @@ class Depthwise(Kernel):
     @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
-        rows, vectors = self._parts
-        return rows * vectors
+        all_rows = self.shape.images * self.shape.size[0]
+        return -(-all_rows // self.rows) * -(-self._whole_vectors // self.vectors)
 
     @property
     def layout(self) -> tuple[object, ...]:
@@ -174,8 +198,12 @@ class Depthwise(Kernel):
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: the nest of loops over rows, tiles and vectors of channels in the order chosen."""
-        arrays = [e.argument(place) for place in range(4 + len(self.epilogue.operands))]
-        row_part, vector_part = e.unravel(e.chunk, self._parts)
+        count = 4 + len(self.epilogue.operands)
+        self.sized(RuntimeSizes(e, count))._emit(e, [e.argument(place) for place in range(count)])
+
+    def _emit(self, e: Emitter, arrays: list[IRValue]) -> None:
+        row_parts = e.ceil_divide(self._all_rows(e), self.rows)
+        row_part, vector_part = e.unravel(e.chunk, (row_parts, -(-self._whole_vectors // self.vectors)))
         if self.along_memory:
             for row in self._each_row(e, row_part):
                 for pixels in self._each_tile(e):
@@ -200,12 +228,9 @@ class Depthwise(Kernel):
     def _packed_channels(self) -> int:
         return self._whole_vectors * self.lanes
 
-    @property
-    def _parts(self) -> tuple[int, int]:
-        """Parts that rows and vectors are split into."""
-        return -(-self.shape.images * self.shape.size[0] // self.rows), -(
-            -self._whole_vectors // self.vectors
-        )
+    def _all_rows(self, e: Emitter) -> IRIndex:
+        """Return the rows of all images."""
+        return e.mul(self.shape.images, self.shape.size[0])
 
     def _each_vector(self, e: Emitter, part: IRIndex) -> Iterator[_Channels]:
         """Write the loop over a chunk's vectors of channels; the one that isn't full is written after it."""
@@ -221,13 +246,18 @@ class Depthwise(Kernel):
 
     def _each_row(self, e: Emitter, part: IRIndex) -> Iterator[_Row]:
         """Write the loop over a chunk's rows."""
-        first, all_rows = e.mul(part, self.rows), self.shape.images * self.shape.size[0]
-        with e.loop(first, e.minimum(e.add(first, self.rows), all_rows)) as loop:
+        first = e.mul(part, self.rows)
+        with e.loop(first, e.minimum(e.add(first, self.rows), self._all_rows(e))) as loop:
             image, row = e.divmod(loop.index, self.shape.size[0])
             yield _Row(image, row, self._taps(e, row))
 
     def _each_tile(self, e: Emitter) -> Iterator[_Pixels]:
         """Write the tiles of a row: those that meet the padding one by one, the others as a loop."""
+        if self.is_dynamic:
+            columns = self.shape.size[1]
+            for first, count in each_tile(e, (0, columns), columns, self.pixels):
+                yield _Pixels(first, count)
+            return
         inner = self._inner_tiles()
         for start in range(0, self.shape.size[1], self.pixels):
             if start // self.pixels not in inner:

@@ -168,7 +168,7 @@ class Assembler:
 
     def _calls_of(self, node: Node) -> Sequence[KernelCall]:
         """Return the calls of a node's kernels; of one that is only a place in memory, none."""
-        if self.selector.is_dynamic and runs_by_image(node):
+        if self.selector.is_dynamic and not self.selector.has_dynamic_images and runs_by_image(node):
             return calls_by_image(self.selector, node)
         selector = replace(self.selector, calls=[])
         rule = RULES.get(type(node))

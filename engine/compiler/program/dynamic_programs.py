@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from weakref import WeakMethod
 
 from engine.compiler.emit.target import host_target
@@ -14,18 +14,33 @@ from engine.compiler.program.lru import Lru
 from engine.compiler.program.program import Program
 from engine.compiler.program.program_cache import InputKey, ProgramCache
 from engine.errors import CompileError, KuiperError
-from engine.model.dynamic_axes import DynamicAxes
+from engine.model.dynamic_axes import DynamicAxes, Extents
 from engine.precision import Precision
 from engine.run.plan import InputSpecs, Plan, Planner
 from engine.spec import TensorSpec
 
-SAMPLES = (3, 5, 2, 4, 6, 7, 8, 9, 10), (7, 19, 37, 67, 11, 13, 17, 23, 5)
-"""Batches and lengths that kernels are selected for, in order of preference.
+SAMPLES = (
+    Extents(3, 7, (96, 160)),
+    Extents(5, 19, (224, 288)),
+    Extents(2, 37, (320, 192)),
+    Extents(4, 67, (352, 416)),
+    Extents(6, 11, (448, 576)),
+    Extents(7, 13, (640, 768)),
+    Extents(8, 17, (48, 80)),
+    Extents(9, 23, (28, 36)),
+    Extents(10, 5, (12, 20)),
+)
+"""Extents that kernels are selected for, in order of preference.
 
 None of the lengths is likely to be an extent of the model.
 """
-CHECKED = (2, 3, 2, 3), (2, 13, 40, 71)
-"""Batches and lengths at which a dynamic-shape program is verified before its first use."""
+CHECKED = (
+    Extents(2, 2, (64, 96)),
+    Extents(3, 13, (160, 128)),
+    Extents(2, 40, (192, 320)),
+    Extents(3, 71, (20, 44)),
+)
+"""Extents at which a dynamic-shape program is verified before its first use."""
 MAX_DYNAMIC = 8
 """Maximum dynamic-shape programs of a graph, one per family of inputs."""
 _MAX_NOTED = 64
@@ -107,7 +122,7 @@ class DynamicPrograms:
     def note(self, inputs: InputSpecs) -> InputSpecs | None:
         """Count a run on inputs without a program; returns the family to build a dynamic-shape program for, if any.
 
-        One is built for the second size of sequences, and for the first batch of pictures.
+        One is built for the second size of sequences, and for the first of pictures.
         """
         family = self._axes.family(inputs)
         if family is None:
@@ -121,15 +136,15 @@ class DynamicPrograms:
         return family if self._is_due(sizes) else None
 
     def note_batches(self, family: InputSpecs) -> bool:
-        """Ask for the program of batches of pictures; returns whether that is what varies."""
-        if not self._axes.are_batches:
+        """Ask for the program of pictures; returns whether their number or size is what varies."""
+        if not self._axes.of_pictures:
             return False
         with self._lock:
             self._noted.setdefault(family, set())
         return True
 
     def _is_due(self, sizes: set[InputSpecs]) -> bool:
-        return len(sizes) > 1 or self._axes.are_batches
+        return len(sizes) > 1 or self._axes.of_pictures
 
     @property
     def wanted(self) -> InputSpecs | None:
@@ -194,10 +209,10 @@ class DynamicPrograms:
         self._checks_left.pop(family, None)
 
     def _plans(
-        self, family: InputSpecs, sizes: tuple[Sequence[int], Sequence[int]], planner: Planner
+        self, family: InputSpecs, samples: Iterable[Extents], planner: Planner
     ) -> Iterator[tuple[InputSpecs, Plan]]:
         """Yield some inputs of a family and their plans, as far as the model supports them."""
-        for inputs in self._axes.members(family, *sizes):
+        for inputs in self._axes.members(family, samples):
             try:
                 yield inputs, planner(inputs)
             except KuiperError:  # for example too long for the model

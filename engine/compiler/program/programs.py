@@ -60,7 +60,7 @@ class Programs:
         tolerance: accuracy budget of `AUTO`.
         axes: dynamic axes, whose lengths vary together: dynamic-shape programs support F32 and INT8, and are the
             fallback where a program for one size is faster: BF16, INT8 on processors with matrix registers, and
-            batches of pictures.
+            numbers and sizes of pictures.
 
     Attributes:
         precisions: precision of operators by name, in the program compiled last; F32 if absent.
@@ -86,8 +86,9 @@ class Programs:
         self._checker = Checker(inputs, leaving, verifies=verifies, verification_cache=verification_cache)
         self._max_seconds = max_seconds
         self._precision = precision
-        self._has_batches = axes.are_batches
-        self._dynamic_is_fallback = self._has_batches or is_only_a_fallback(precision)
+        self._has_dynamic_images = axes.has_pictures
+        self._of_pictures = axes.of_pictures
+        self._dynamic_is_fallback = self._of_pictures or is_only_a_fallback(precision)
         self._tolerance = tolerance
         self._timed_out: Lru[InputSpecs, BuildTimeoutError] = Lru(kept)
         self._lock = threading.Lock()
@@ -238,7 +239,14 @@ class Programs:
 
     def _make_dynamic(self, plans: Iterable[Plan]) -> DynamicProgram:
         precision = dynamic_precision(self._precision)
-        selector = Selector(host_target(), self._threads, self._packed, precision, is_dynamic=True)
+        selector = Selector(
+            host_target(),
+            self._threads,
+            self._packed,
+            precision,
+            is_dynamic=True,
+            has_dynamic_images=self._has_dynamic_images,
+        )
         with np.errstate(all="ignore"):
             made = dynamic_program(plans, self._leaving, selector, self._clock())
         self._compiled += 1
@@ -263,7 +271,7 @@ class Programs:
     def _rounds_nothing(self, inputs: InputSpecs, plan: Plan) -> bool:
         """Whether a program for such inputs would be in float32, like the dynamic-shape one that serves them."""
         may_round = self._precision in (Precision.BF16, Precision.AUTO)
-        if not may_round or self._has_batches or not self._is_dynamic(inputs):
+        if not may_round or self._of_pictures or not self._is_dynamic(inputs):
             return False
         selector = Selector(host_target(), self._threads, self._packed, Precision.BF16)
         try:

@@ -7,7 +7,7 @@ from engine.compiler.contraction.epilogue import NOTHING, Broadcast
 from engine.compiler.contraction.shapes import ConvShape, ImplicitPadding
 from engine.compiler.contraction.split import ChunkSize
 from engine.compiler.contraction.streamed_convolution import StreamedConvolution
-from engine.compiler.contraction.tile import Tile, choose_tile
+from engine.compiler.contraction.tile import MANY_ROWS, Tile, choose_tile
 from engine.compiler.graph import Convolution
 from engine.compiler.kernels.compact_winograd import CompactWinograd
 from engine.compiler.kernels.depthwise import Depthwise
@@ -34,6 +34,8 @@ from engine.compiler.selection.work import Work, convolution_work
 
 _Kernel = DirectConvolution | StreamedConvolution | Winograd | CompactWinograd | Depthwise
 _ALL = 1 << 30
+_MANY = (64, 64)
+"""Rows and columns that kernels for images of all sizes are chosen for."""
 _TRANSPOSED = (0, 1, 3, 2)
 _DIRECT, _STREAMED, _WINOGRAD, _COMPACT = "direct", "streamed", "winograd", "compact winograd"
 _MAX_TRANSFORMED = 8 << 20
@@ -51,6 +53,9 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
     work = _in_one_row(convolution_work(node, node.weight, images, epilogue, operands))
     is_bf16 = node.inputs[0].is_bf16, node.output.is_bf16
     node = work.node
+    if selector.has_dynamic_images:
+        _dynamic(selector, work)
+        return
     filters, channels = node.weight.shape[:2]
     if node.groups > 1 and filters == node.groups * channels and _fits_vector(selector, channels):
         _depthwise(selector, replace(work, x=channels_last(selector, work.x)))
@@ -63,6 +68,26 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
         _winograd(selector, replace(work, x=channels_last(selector, work.x)), chosen)
     else:
         _direct(selector, of_pixels(selector, work), chosen)
+
+
+def _dynamic(selector: Selector, work: Work[Convolution]) -> None:
+    """Choose the kernel of a convolution of images of all sizes, by what they have in common."""
+    filters, channels = work.weight.shape[:2]
+    efforts = _efforts(selector, replace(work.shape, images=1, size=_MANY), None)
+    if work.node.groups > 1 and filters == work.node.groups * channels and _fits_vector(selector, channels):
+        _depthwise(selector, _with_padding(selector, work))
+    elif efforts.keys() & {_WINOGRAD, _COMPACT}:
+        chosen = _WINOGRAD if _WINOGRAD in efforts else _COMPACT
+        _winograd(selector, replace(work, x=channels_last(selector, work.x)), chosen)
+    else:
+        _direct(selector, _with_padding(selector, of_pixels(selector, work)), _DIRECT)
+
+
+def _with_padding(selector: Selector, work: Work[Convolution]) -> Work[Convolution]:
+    """Return a convolution whose input has its padding in memory."""
+    x = _padded(selector, work)
+    node = replace(work.node, padding=(0, 0, 0, 0))
+    return replace(work, node=node, x=x, padding=ImplicitPadding((x.shape[2], x.shape[3]), (0, 0)))
 
 
 def _fits_vector(selector: Selector, channels: int) -> bool:
@@ -146,6 +171,7 @@ def _depthwise(selector: Selector, work: Work[Convolution]) -> None:
         strides=work.strides,
         threads=selector.threads,
         epilogue=work.epilogue,
+        is_dynamic=selector.has_dynamic_images,
     )
     _call(selector, work, kernel)
 
@@ -159,6 +185,7 @@ def _winograd(selector: Selector, work: Work[Convolution], chosen: str) -> None:
 def _winograd_kernel(selector: Selector, work: Work[Convolution]) -> Winograd:
     """Return the kernel whose filters were transformed before."""
     shape, lanes, threads = work.shape, selector.lanes, selector.threads
+    is_dynamic = selector.has_dynamic_images
     tiles = cost.tiles_of(shape)
     chunks = -(-tiles // _tiles_of_chunk(selector, shape))
     if tiles >= threads:  # as many for each of them
@@ -169,11 +196,15 @@ def _winograd_kernel(selector: Selector, work: Work[Convolution]) -> Winograd:
         padding=work.padding,
         strides=work.strides,
         tiles=count,
-        tile=choose_tile(selector.target, count, -(-shape.filters // lanes), shape.channels),
+        tile=choose_tile(
+            selector.target, _expected(selector, count), -(-shape.filters // lanes), shape.channels
+        ),
         lanes=lanes,
         epilogue=work.epilogue,
+        is_dynamic=is_dynamic,
         # not where they are few: batches of all sizes share the code that prefetches none
-        prefetches_weights=4 * POSITIONS * shape.filters * shape.channels > selector.machine.cache,
+        prefetches_weights=not is_dynamic
+        and 4 * POSITIONS * shape.filters * shape.channels > selector.machine.cache,
     )
 
 
@@ -182,7 +213,7 @@ def _compact_kernel(selector: Selector, work: Work[Convolution]) -> CompactWinog
     shape, machine, lanes = work.shape, selector.machine, selector.lanes
     count = _tiles_of_chunk(selector, shape)
     chunks = -(-cost.tiles_of(shape) // count)
-    tile = choose_tile(selector.target, count, -(-shape.filters // lanes))
+    tile = choose_tile(selector.target, _expected(selector, count), -(-shape.filters // lanes))
     width, depth = tile.vectors * lanes, -(-shape.channels // lanes) * lanes
     most = max(lanes, machine.cache // 2 // (4 * POSITIONS * width))
     parts = parallel_parts(machine.time(cost.compact_winograd(machine, shape)), selector.threads, 1)
@@ -194,9 +225,15 @@ def _compact_kernel(selector: Selector, work: Work[Convolution]) -> CompactWinog
         tile=tile,
         lanes=lanes,
         epilogue=work.epilogue,
+        is_dynamic=selector.has_dynamic_images,
         channels=max(step for step in range(lanes, depth + 1, lanes) if depth % step == 0 and step <= most),
         filter_parts=min(-(-parts // chunks), -(-shape.filters // width)),
     )
+
+
+def _expected(selector: Selector, count: int) -> int:
+    """Return for how many tiles, or pixels of a row, a register tile is chosen."""
+    return MANY_ROWS if selector.has_dynamic_images else count
 
 
 def _tiles_of_chunk(selector: Selector, shape: ConvShape) -> int:
@@ -217,7 +254,8 @@ def _direct(selector: Selector, work: Work[Convolution], chosen: str) -> None:
     if not any(work.node.padding) and work.is_flat:
         shape = work.flat_shape
     step = shape.stride[1] * work.strides.x[2]
-    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes), step)
+    columns = _expected(selector, shape.size[1])
+    tile = choose_tile(selector.target, columns, -(-shape.filters // selector.lanes), step)
     if is_streamed:
         kernel: _Kernel = StreamedConvolution(
             shape=shape, strides=work.strides, tile=tile, lanes=selector.lanes, epilogue=work.epilogue
@@ -231,6 +269,7 @@ def _direct(selector: Selector, work: Work[Convolution], chosen: str) -> None:
             lanes=selector.lanes,
             epilogue=work.epilogue,
             padding=work.padding if is_staged else None,
+            is_dynamic=selector.has_dynamic_images,
         )
     _call(selector, work, kernel)
 

@@ -1,5 +1,7 @@
 """Kernels that move elements: copies, and what pointwise nodes compute."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from engine.compiler.emit.pointwise import ZERO, Leaf, Literal, PointwiseExpression, substitute
@@ -88,7 +90,7 @@ def move(selector: Selector, expression: PointwiseExpression, views: list[View],
 def select_pad(selector: Selector, node: PadNode) -> None:
     """Choose the kernel of margins around an image, or the copies that make margins around any other tensor."""
     if not node.is_spatial:
-        _pad_axes(selector, node)
+        _pad_axes(selector, view_of(node.inputs[0]), view_of(node.output), node.margins, node.value)
         return
     x, out = image_of(node.inputs[0]), image_of(node.output)
     before = tuple(first for first, _ in node.margins[2:])
@@ -96,11 +98,12 @@ def select_pad(selector: Selector, node: PadNode) -> None:
     pad(selector, x, out, (before[0], before[1]), node.value, node.mode)  # images are placed channels-last
 
 
-def _pad_axes(selector: Selector, node: PadNode) -> None:
+def _pad_axes(
+    selector: Selector, x: View, out: View, margins: Sequence[tuple[int, int]], filling: Literal
+) -> None:
     """Copy a tensor and fill the margins around it, one axis after the other."""
-    x, out = view_of(node.inputs[0]), view_of(node.output)
-    value = selector.constant(np.full(1, node.value.value, np.float32))
-    for axis, (before, after) in enumerate(node.margins):
+    value = selector.constant(np.full(1, filling.value, np.float32))
+    for axis, (before, after) in enumerate(margins):
         start, stop = max(0, before), out.shape[axis] - max(0, after)
         for first, last in ((0, start), (stop, out.shape[axis])):
             if first < last:
@@ -133,6 +136,10 @@ def pad(
         mode: how margins are filled.
     """
     images, channels, rows, columns = x.shape
+    if selector.has_dynamic_images and mode == "constant":
+        ends = (padded.shape[axis] - x.shape[axis] - before[axis - 2] for axis in (2, 3))
+        _pad_axes(selector, x, padded, ((0, 0), (0, 0), *zip(before, ends, strict=True)), value)
+        return
     kernel = PadKernel(
         shape=(images, channels, rows, columns),
         x_strides=(x.strides[0], x.strides[1], x.strides[2], x.strides[3]),

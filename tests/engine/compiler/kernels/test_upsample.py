@@ -38,7 +38,7 @@ def _resampled(
         strides[1],
         scale_factor,
         align_corners,
-        kept=tuple(mode == "bilinear" and old == new for old, new in zip((height, width), size, strict=True)),
+        kept=(mode == "bilinear" and height == size[0], mode == "bilinear" and width == size[1]),
     )
     return run(kernel, target, source, out, kernel.tables)[1].transpose(0, 3, 1, 2)
 
