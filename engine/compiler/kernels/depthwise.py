@@ -279,7 +279,7 @@ class Depthwise(Sized):
         round_up = self.shape.dilation[0] - 1
         first, _ = e.divmod(e.maximum(0, e.add(above, round_up)), self.shape.dilation[0])
         last, _ = e.divmod(
-            e.maximum(0, e.add(above, self.padding.x_size[0] + round_up)), self.shape.dilation[0]
+            e.maximum(0, e.add(above, self.padding.x_size[0], round_up)), self.shape.dilation[0]
         )
         return first, e.minimum(last, self.shape.kernel[0])
 

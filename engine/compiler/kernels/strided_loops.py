@@ -30,8 +30,8 @@ class Pointer:
     """
 
     base: IRValue
-    across: int
-    along: int
+    across: IRIndex
+    along: IRIndex
 
 
 def emit_row(

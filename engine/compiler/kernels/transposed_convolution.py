@@ -12,14 +12,23 @@ phase: four matrix products.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from engine.compiler.contraction.arithmetic import FLOAT32, FilterPacking
 from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Place
 from engine.compiler.contraction.shapes import ImageStrides
-from engine.compiler.contraction.tile import Axis, Tile, choose_tile, each_block, emit_tile
+from engine.compiler.contraction.tile import (
+    MANY_ROWS,
+    Axis,
+    Tile,
+    choose_tile,
+    each_block,
+    each_tile,
+    emit_tile,
+)
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.jit import Kernel
+from engine.compiler.emit.runtime_sizes import RuntimeSizes, Sized, Sizes
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.transposed_geometry import Taps, TransposedShape, taps_of
@@ -59,8 +68,8 @@ class _Pixels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransposedConvolutionKernel(Kernel):
-    """A transposed convolution of one exact shape.
+class TransposedConvolutionKernel(Sized):
+    """A transposed convolution of one exact shape, or of images of any number and size.
 
     Attributes:
         shape: shape of the convolution.
@@ -71,6 +80,7 @@ class TransposedConvolutionKernel(Kernel):
         blocks: blocks of filters in one chunk; a block is as wide as the tile.
         lanes: float32 lanes of a vector.
         epilogue: operations on the results.
+        is_dynamic: whether images, rows and columns are runtime dimensions.
     """
 
     shape: TransposedShape
@@ -81,6 +91,26 @@ class TransposedConvolutionKernel(Kernel):
     blocks: int
     lanes: int
     epilogue: Epilogue = NOTHING
+    is_dynamic: bool = False
+
+    def sized(self, sizes: Sizes) -> Self:
+        """Return the kernel with what stands for its runtime dimensions."""
+        if not self.is_dynamic:
+            return self
+        size = (sizes.extent(self.shape.size[0]), sizes.extent(self.shape.size[1]))
+        return replace(
+            self,
+            shape=replace(self.shape, images=sizes.extent(self.shape.images), size=size),
+            strides=self.strides.sized(sizes),
+            rows=sizes.extent(self.rows),
+            blocks=sizes.extent(self.blocks),
+            epilogue=self.epilogue.sized(sizes),
+        )
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
 
     @classmethod
     def tuned(
@@ -91,10 +121,12 @@ class TransposedConvolutionKernel(Kernel):
         halo: tuple[int, int],
         strides: ImageStrides,
         epilogue: Epilogue = NOTHING,
+        is_dynamic: bool = False,
     ) -> "TransposedConvolutionKernel":
         """Return the kernel with tile and chunks chosen for a target."""
         vectors = -(-shape.filters // target.lanes)
-        tile = choose_tile(target, -(-shape.size[1] // shape.axes[1].stride), vectors)
+        of_phase = MANY_ROWS if is_dynamic else -(-shape.size[1] // shape.axes[1].stride)
+        tile = choose_tile(target, of_phase, vectors)
         taps = math.prod(-(-axis.kernel // axis.tap_step) for axis in shape.axes)
         all_rows, all_blocks = shape.images * shape.size[0], shape.groups * -(-vectors // tile.vectors)
         work = all_rows * shape.size[1] * taps * shape.channels * shape.out_channels
@@ -111,6 +143,7 @@ class TransposedConvolutionKernel(Kernel):
             blocks=-(-all_blocks // block_parts),
             lanes=target.lanes,
             epilogue=epilogue,
+            is_dynamic=is_dynamic,
         )
 
     @property
@@ -146,8 +179,7 @@ class TransposedConvolutionKernel(Kernel):
     @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
-        blocks, rows = self._parts
-        return blocks * rows
+        return -(-self._blocks // self.blocks) * -(-self.shape.images * self.shape.size[0] // self.rows)
 
     @property
     def layout(self) -> tuple[object, ...]:
@@ -162,10 +194,15 @@ class TransposedConvolutionKernel(Kernel):
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
-        arrays = [e.argument(place) for place in range(4 + len(self.epilogue.operands))]
-        block_part, row_part = e.unravel(e.chunk, self._parts)
+        count = 4 + len(self.epilogue.operands)
+        self.sized(RuntimeSizes(e, count))._emit(e, [e.argument(place) for place in range(count)])
+
+    def _emit(self, e: Emitter, arrays: list[IRValue]) -> None:
+        all_rows = e.mul(self.shape.images, self.shape.size[0])
+        parts = e.ceil_divide(self._blocks, self.blocks), e.ceil_divide(all_rows, self.rows)
+        block_part, row_part = e.unravel(e.chunk, parts)
         first_row = e.mul(row_part, self.rows)
-        last_row = e.minimum(e.add(first_row, self.rows), self.shape.images * self.shape.size[0])
+        last_row = e.minimum(e.add(first_row, self.rows), all_rows)
         for block in self._each_block(e, block_part):
             with e.loop(first_row, last_row) as loop:
                 image, row = e.divmod(loop.index, self.shape.size[0])
@@ -179,15 +216,14 @@ class TransposedConvolutionKernel(Kernel):
         return self.tile.vectors * self.lanes
 
     @property
-    def _parts(self) -> tuple[int, int]:
-        """Parts that blocks and rows are split into."""
-        rows = self.shape.images * self.shape.size[0]
-        return -(-self.shape.groups * self._packing.blocks // self.blocks), -(-rows // self.rows)
+    def _blocks(self) -> int:
+        """Blocks of filters of all groups."""
+        return self.shape.groups * self._packing.blocks
 
     def _each_block(self, e: Emitter, part: IRIndex) -> Iterator[_Block]:
         """Write the loop over a chunk's blocks; full ones and those at the end of a group are written apart."""
         first, blocks = e.mul(part, self.blocks), self._packing.blocks
-        with e.loop(first, e.minimum(e.add(first, self.blocks), self.shape.groups * blocks)) as loop:
+        with e.loop(first, e.minimum(e.add(first, self.blocks), self._blocks)) as loop:
             group, place = e.divmod(loop.index, blocks)
             channel = e.add(e.mul(group, self.shape.filters), e.mul(place, self._width))
             for filters in each_block(e, place, self.shape.filters, self._width):
@@ -196,6 +232,12 @@ class TransposedConvolutionKernel(Kernel):
     def _each_tile(self, e: Emitter) -> Iterator[_Pixels]:
         """Write the loops over phases and their tiles: phases that have one pixel more than others come first."""
         stride = self.shape.axes[1].stride
+        if self.is_dynamic:
+            with e.loop(0, e.minimum(stride, self.shape.size[1])) as phase:
+                count = e.ceil_divide(e.sub(self.shape.size[1], phase.index), stride)
+                for first, height in each_tile(e, (0, count), count, self.tile.pixels):
+                    yield _Pixels(e.add(phase.index, e.mul(first, stride)), height)
+            return
         fewer, longer_phases = divmod(self.shape.size[1], stride)
         for phases, count in (((0, longer_phases), fewer + 1), ((longer_phases, stride), fewer)):
             full, rest = divmod(count, self.tile.pixels)

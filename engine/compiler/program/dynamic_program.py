@@ -90,7 +90,8 @@ def dynamic_program(
                 kernels = needed
                 continue
             if needed != kernels:
-                raise MisfitError("two sizes need different kernels")
+                other = ", ".join(sorted(map(str, needed ^ kernels)))
+                raise MisfitError(f"two sizes need different kernels: {other}")
             places = [general(call.kernel) for call in builder.calls]
             codes = dict(zip(places, assembler.codes(), strict=True))
             constants = {digest: buffer.load for digest, buffer in _constants(builder.calls) if buffer.load}

@@ -180,15 +180,37 @@ class DynamicPrograms:
             return  # so is the graph
         try:
             made = make(plan for _, plan in self._plans(family, SAMPLES, planner))
-            for inputs, plan in self._plans(family, CHECKED, planner):
-                if not self._checker.passes(made.at(plan), inputs):
-                    return
+            if not self._is_right(made, self._plans(family, CHECKED, planner)):
+                return
         except (MisfitError, RegionError) as error:
             _logger.info("no dynamic-shape program for %s, each size needs its own: %s", family, error)
             return
         with self._lock:
             self._checks_left[family] = _MAX_CHECKS
             self._programs[family] = made
+
+    def _is_right(self, made: DynamicProgram, plans: Iterable[tuple[InputSpecs, Plan]]) -> bool:
+        """Whether a program passes verification at all extents that it supports.
+
+        Raises:
+            MisfitError: it supports none.
+        """
+        misfit: MisfitError | None = None
+        checked = 0
+        for inputs, plan in plans:
+            try:
+                program = made.at(plan)
+            except (
+                MisfitError
+            ) as error:  # an axis of one element, for example: runs on such inputs have their own
+                misfit = error
+                continue
+            if not self._checker.passes(program, inputs):
+                return False
+            checked += 1
+        if not checked and misfit is not None:
+            raise misfit
+        return True
 
     def _has_place(self) -> bool:
         """Whether there is room for one more; the lock is held."""

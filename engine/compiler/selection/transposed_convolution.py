@@ -58,6 +58,7 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
         halo=halo,
         strides=ImageStrides(image_strides(x), image_strides(out)),
         epilogue=epilogue,
+        is_dynamic=selector.has_dynamic_images,
     )
     weights, bias = selector.weights(node, choice, node.weight, node.bias)
     selector.call(choice, x, weights, bias, out, *operands)
