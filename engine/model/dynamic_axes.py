@@ -45,13 +45,19 @@ class DynamicAxes:
         )
         return found if any(0 in spec.shape for spec in found) else None
 
-    def main_family(self, inputs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...] | None:
-        """Return the family that inputs would be of at other lengths; None without such axes.
+    def main_family(
+        self, inputs: Sequence[TensorSpec], has_batch: bool = False
+    ) -> tuple[TensorSpec, ...] | None:
+        """Return the family that inputs would be of at other lengths or sizes; None without such axes.
 
         Where nothing but the batch is dynamic, that of batches.
+
+        Args:
+            inputs: the inputs.
+            has_batch: whether they are of another batch too, where that is dynamic.
         """
         longer = [
-            _with(spec, {axis: 2 for axis in axes if axis or self.are_batches})
+            _with(spec, {axis: 2 for axis in axes if axis or self.are_batches or has_batch})
             for spec, axes in zip(inputs, self.by_input or [()] * len(inputs), strict=True)
         ]
         return self.family(longer)

@@ -135,7 +135,7 @@ class DynamicPrograms:
             self._noted.put(family, sizes)
         return family if self._is_due(sizes) else None
 
-    def note_batches(self, family: InputSpecs) -> bool:
+    def note_pictures(self, family: InputSpecs) -> bool:
         """Ask for the program of pictures; returns whether their number or size is what varies."""
         if not self._axes.of_pictures:
             return False
@@ -157,9 +157,9 @@ class DynamicPrograms:
         """Whether there is no dynamic-shape program yet."""
         return not self._programs
 
-    def main_family(self, inputs: InputSpecs) -> InputSpecs | None:
+    def main_family(self, inputs: InputSpecs, has_batch: bool = False) -> InputSpecs | None:
         """Return the family to prepare for inputs; see `DynamicAxes`."""
-        return self._axes.main_family(inputs)
+        return self._axes.main_family(inputs, has_batch)
 
     def create(self, family: InputSpecs, planner: Planner) -> None:
         """Build and verify the dynamic-shape program of a family, unless there is one, or it is impossible.

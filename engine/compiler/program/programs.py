@@ -220,7 +220,7 @@ class Programs:
                 )
 
     def prepare_dynamic(self, inputs: InputSpecs, planner: Planner) -> None:
-        """Build the first dynamic-shape program of the graph, that of batches of pictures in the background.
+        """Build the first dynamic-shape program of the graph, those of pictures and their batches in the background.
 
         One that is a fallback for the sake of precision is built when it is needed.
         """
@@ -229,7 +229,10 @@ class Programs:
             return
         if not self._dynamic_is_fallback:
             self.create_dynamic(family, planner)
-        elif self._dynamic.note_batches(family):
+        elif self._dynamic.note_pictures(family):
+            batched = self._dynamic.main_family(inputs, has_batch=True)
+            if batched is not None:
+                self._dynamic.note_pictures(batched)
             self._planner = planner
             compile_in_background(self)
 

@@ -53,6 +53,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         ),
         lanes=target.lanes,
         prefetches_weights=data.draw(st.booleans()),
+        is_dynamic=data.draw(st.booleans()),
     )
     expected = convolved(x, weight, bias, stride, dilation, groups)
     *_, out = run(made, target, x, *made.packing.pack(weight, bias), np.zeros_like(expected))

@@ -54,7 +54,8 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     channels, filters = (data.draw(st.sampled_from([1, 4, 7, 16, 18, 33])) for _ in range(2))
     x = numbers(data.draw(st.integers(1, 2)), rows, columns, channels)
     weight, bias = numbers(filters, channels, 3, 3, seed=1), numbers(filters, seed=2)
-    fields = _fields(x, filters, target, pads, tiles=data.draw(st.integers(1, 9)))
+    tiles, is_dynamic = data.draw(st.integers(1, 9)), data.draw(st.booleans())
+    fields = _fields(x, filters, target, pads, tiles=tiles, is_dynamic=is_dynamic)
     depth = -(-channels // target.lanes) * target.lanes
     made = CompactWinograd(
         **fields,

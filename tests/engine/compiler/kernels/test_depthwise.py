@@ -30,6 +30,7 @@ def kernel_for(
     epilogue: Epilogue = NOTHING,
     threads: int = 1,
     depth: int = 1,
+    is_dynamic: bool = False,
 ) -> Depthwise:
     """Return the tuned kernel for an input (images, rows, columns, channels) without gaps, `depth` channels a group."""
     images, rows, columns, channels = x.shape
@@ -50,6 +51,7 @@ def kernel_for(
         strides=ImageStrides(strides(rows, columns, channels), strides(*size, channels)),
         threads=threads,
         epilogue=epilogue,
+        is_dynamic=is_dynamic,
     )
 
 
@@ -80,7 +82,10 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     x = numbers(data.draw(st.integers(1, 2)), rows, columns, channels)
     weight, bias = numbers(channels, depth, *kernel, seed=1), numbers(channels, seed=2)
     expected = reference(x, weight, bias, stride, padding, dilation)
-    made = kernel_for(target, x, kernel, stride, padding, dilation, depth=depth)
+    is_dynamic = data.draw(st.booleans())
+    if is_dynamic:  # its padding is in memory
+        x, padding = np.pad(x, ((0, 0), *padding, (0, 0))), ((0, 0), (0, 0))
+    made = kernel_for(target, x, kernel, stride, padding, dilation, depth=depth, is_dynamic=is_dynamic)
     made = replace(
         made,
         rows=data.draw(st.integers(1, made.rows)),

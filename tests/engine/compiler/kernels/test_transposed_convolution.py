@@ -33,7 +33,7 @@ def reference(
 
 def kernel_for(
     target: Target, x: Array, size: tuple[int, int], weight: Array, axes: Axes, groups: int = 1,
-    epilogue: Epilogue | None = None,
+    epilogue: Epilogue | None = None, is_dynamic: bool = False,
 ) -> tuple[TransposedConvolutionKernel, Array]:  # fmt: skip
     """Return the tuned kernel for an input that lies without gaps, and that input as the kernel wants it padded."""
     halos = [axis.halo(n, m) for axis, n, m in zip(axes, x.shape[1:3], size, strict=True)]
@@ -52,6 +52,7 @@ def kernel_for(
         halo=(halos[0][0], halos[1][0]),
         strides=ImageStrides(strides(*padded.shape[1:]), strides(*size, filters * groups)),
         epilogue=epilogue or Epilogue(),
+        is_dynamic=is_dynamic,
     )
     return made, padded
 
@@ -87,7 +88,8 @@ def test_any_shape(
     bias = numbers(filters * groups, seed=2)
     expected = reference(x, weight, bias, axes, extra, groups)
     size = (expected.shape[1], expected.shape[2])
-    made, padded = kernel_for(target, x, size, weight, axes, groups)
+    is_dynamic = data.draw(st.booleans())
+    made, padded = kernel_for(target, x, size, weight, axes, groups, is_dynamic=is_dynamic)
     made = replace(
         made,
         tile=Tile(data.draw(st.integers(1, 4)), data.draw(st.integers(1, 2))),

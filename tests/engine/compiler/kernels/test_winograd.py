@@ -48,6 +48,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         tile=Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
         lanes=target.lanes,
         prefetches_weights=data.draw(st.booleans()),
+        is_dynamic=data.draw(st.booleans()),
     )
     expected = convolved(x, weight, bias, padding=pads)
     *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
