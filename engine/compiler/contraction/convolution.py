@@ -200,10 +200,15 @@ class DirectConvolution(Sized):
     @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
+        return prod(self._parts)
+
+    @property
+    def _parts(self) -> tuple[int, int, int, int]:
+        """Parts that blocks, images, rows and the pixels of a row are split into."""
         rows, pixels = self.shape.size
-        split = ((self._blocks, self.chunk.blocks), (rows, self.chunk.rows))
-        parts = prod(-(-count // size) for count, size in split)
-        return parts * self.shape.images * -(-pixels // (self.chunk.tiles * self.tile.pixels))
+        blocks = -(-self._blocks // self.chunk.blocks)
+        columns = -(-pixels // (self.chunk.tiles * self.tile.pixels))
+        return blocks, self.shape.images, -(-rows // self.chunk.rows), columns
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: the loop over a chunk's blocks of filters."""

@@ -178,8 +178,13 @@ class Depthwise(Sized):
     @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
+        return prod(self._parts)
+
+    @property
+    def _parts(self) -> tuple[int, int]:
+        """Parts that rows and vectors are split into."""
         all_rows = self.shape.images * self.shape.size[0]
-        return -(-all_rows // self.rows) * -(-self._whole_vectors // self.vectors)
+        return -(-all_rows // self.rows), -(-self._whole_vectors // self.vectors)
 
     @property
     def layout(self) -> tuple[object, ...]:
