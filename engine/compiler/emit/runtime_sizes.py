@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.types import IRValue
 
 
@@ -53,8 +54,8 @@ class GivenSizes(Sizes):
         return self.extent(value)
 
 
-class Sized:
-    """A kernel with runtime dimensions: a frozen dataclass."""
+class Sized(Kernel):
+    """A kernel with runtime dimensions."""
 
     __slots__ = ()
 

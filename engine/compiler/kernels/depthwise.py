@@ -158,11 +158,6 @@ class Depthwise(Sized):
         )
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def regions(self) -> tuple[Region, ...]:
         """The accessed regions of the arguments, in order."""
         shape = self.shape

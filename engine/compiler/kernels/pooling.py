@@ -160,11 +160,6 @@ class Pooling(Sized):
         )
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def regions(self) -> tuple[Region, ...]:
         """The accessed regions of the arguments, in order."""
         size = self.rows.size, self.columns.size

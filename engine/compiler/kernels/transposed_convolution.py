@@ -107,11 +107,6 @@ class TransposedConvolutionKernel(Sized):
             epilogue=self.epilogue.sized(sizes),
         )
 
-    @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
     @classmethod
     def tuned(
         cls,

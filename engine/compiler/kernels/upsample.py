@@ -76,11 +76,6 @@ class UpsampleKernel(Sized):
         return x, out, line(self.tables.size)
 
     @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
         rows = max(1, _CHUNK // (self.out_size[1] * self.channels))
