@@ -1,87 +1,84 @@
-"""Times a convolutional network on pictures of several sizes, pass after pass: reference layers beside a server's runs.
+"""Runs on pictures of sizes that a network has not seen: the first, later ones, and those of a program for the size.
 
-Run: python -m tests.bench.picture_sizes [--sizes 7] [--passes 12] [--rounds 3] [--precision f32] [--kept]
+Run: python -m tests.bench.picture_sizes [--networks unet] [--params PATH …] [--sizes 10] [--batches 1] [--threads 1]
 
-A run waits for no compiler, as in a server: reference layers run until the program for its size is compiled.
-Each round opens the graph again and finds no compiled code, unless `--kept` is given; the two take turns picture by
-picture, and a round's pass is the sum over its pictures. Times are the least and the median of the rounds. The columns
-of the processor's time are those of the thread that runs, which show what it does itself where the machine is busy.
+The file leaves height and width open. A run waits for no compiler, as in a server: the program for all sizes serves,
+which was compiled before, and no other one is. Its runs take turns with those of a graph that has a program for the
+size; times are the least of `--runs`. The table has each network's largest number of milliseconds that a first run
+takes more, the largest ratio to the program for the size, and the median. Heights and widths are
+random multiples of 32.
 """
 
 import argparse
-import os
-from collections.abc import Iterator
+from collections.abc import Sequence
+from pathlib import Path
 from statistics import median
-from time import perf_counter, thread_time
+from time import perf_counter
+from unittest.mock import patch
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from engine import RuntimeGraph
-from engine.dtypes import Array
+from engine import Array, RuntimeGraph, TensorSpec
+from engine.compiler.program import programs
+from engine.compiler.program.background import finish_background
 from tests.golden.network_data import DATA
 
-NETWORK = "unet"
-STEP = 16
-"""Rows and columns are multiples of it."""
-Times = tuple[float, float, float, float]
-"""Milliseconds of a pass: of numpy and of the server by the clock, and the same by the processor's time."""
+_STEP = 32
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name, value in (("sizes", 7), ("passes", 12), ("rounds", 3)):
+    parser.add_argument("--networks", nargs="*", default=["resnet18", "mobilenet_v2", "unet", "yolov5_raw"])
+    parser.add_argument("--params", nargs="*", type=Path, default=[])
+    parser.add_argument("--sides", nargs=2, type=int, default=(160, 480))
+    parser.add_argument("--batches", nargs="*", type=int, default=[1])
+    for name, value in (("sizes", 10), ("threads", 1), ("runs", 15)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--precision", default="f32")
-    parser.add_argument("--kept", action="store_true", help="find code that was compiled earlier")
-    options = parser.parse_args()
-    if not options.kept:
-        os.environ["KUIPER_CACHE"] = ""
-    pictures = list(_pictures(options.sizes))
-    rounds = [_round(pictures, options.passes, options.precision) for _ in range(options.rounds)]
-    print("| pass | numpy, ms | server, ms | server / numpy | processor: numpy, ms | server, ms |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for number, times in enumerate(zip(*rounds, strict=True), 1):
-        plain, served, plain_busy, served_busy = (
-            f"{min(side):.0f} ({median(side):.0f})" for side in zip(*times, strict=True)
-        )
-        ratio = median(one[1] / one[0] for one in times)
-        print(f"| {number} | {plain} | {served} | {ratio:.2f} | {plain_busy} | {served_busy} |")
-
-
-def _round(pictures: list[Array], passes: int, precision: str) -> list[Times]:
-    """Return the times of each pass."""
-    plain, served = _open("numpy", "f32"), _open("native", precision)
-    times = [_pass(plain, served, pictures) for _ in range(passes)]
-    print(f"{served.compilation}", flush=True)
-    return times
-
-
-def _pass(plain: RuntimeGraph, served: RuntimeGraph, pictures: list[Array]) -> Times:
-    sums = [0.0, 0.0, 0.0, 0.0]
-    for picture in pictures:
-        for place, graph in enumerate((plain, served)):
-            started, busy = perf_counter(), thread_time()
-            graph.run([picture], waits=False)
-            sums[place] += (perf_counter() - started) * 1e3
-            sums[2 + place] += (thread_time() - busy) * 1e3
-    return (sums[0], sums[1], sums[2], sums[3])
-
-
-def _open(backend: str, precision: str) -> RuntimeGraph:
-    graph = RuntimeGraph(DATA / NETWORK / f"{NETWORK}.pnnx.param", backend=backend, precision=precision)
-    graph.build()
-    return graph
-
-
-def _pictures(count: int) -> Iterator[Array]:
+    chosen = parser.parse_args(arguments)
+    params = [*(DATA / name / f"{name}.pnnx.param" for name in chosen.networks), *chosen.params]
     random = np.random.default_rng(0)
-    for _ in range(count):
-        rows, columns = (int(extent) // STEP * STEP for extent in random.integers(480, 800, 2))
-        yield random.standard_normal((1, 3, rows, columns)).astype(np.float32)
+    least, most = (side // _STEP for side in chosen.sides)
+    sides = _STEP * random.integers(least, most + 1, (chosen.sizes, 2))
+    shapes = [(batch, 3, rows, columns) for batch in chosen.batches for rows, columns in sides.tolist()]
+    print("| network | a first run, more ms | to its own program: most | median |")
+    print("|---|---|---|---|")
+    for param in params:
+        firsts, ratios = zip(*_measure(param, shapes, chosen.threads, chosen.runs), strict=True)
+        name = param.name.partition(".")[0]
+        print(f"| {name} | {max(firsts):.0f} | {max(ratios):.2f} | {median(ratios):.2f} |", flush=True)
+
+
+def _measure(
+    param: Path, shapes: Sequence[tuple[int, ...]], threads: int, runs: int
+) -> list[tuple[float, float]]:
+    """Return for each shape the milliseconds that its first run takes more, and the ratio of times."""
+    shared, own = (RuntimeGraph(param, backend="native", threads=threads, verify="off") for _ in range(2))
+    for graph in (shared, own):
+        graph.build()
+    shared.prepare(_specs(np.zeros((1, 3, 2 * _STEP, 2 * _STEP), np.float32)))
+    finish_background()
+    found = []
+    with patch.object(programs, "compile_in_background", lambda _: None):
+        for shape in shapes:
+            picture = np.random.default_rng(0).standard_normal(shape, np.float32)
+            own.prepare(_specs(picture))
+            first = _seconds(shared, picture)
+            pairs = [(_seconds(shared, picture), _seconds(own, picture)) for _ in range(runs)]
+            ours, exact = (min(times) for times in zip(*pairs, strict=True))
+            found.append((1e3 * (first - ours), ours / exact))
+    return found
+
+
+def _specs(picture: Array) -> list[TensorSpec]:
+    return [TensorSpec(picture.shape, picture.dtype)]
+
+
+def _seconds(graph: RuntimeGraph, picture: Array) -> float:
+    started = perf_counter()
+    graph.run([picture], waits=False)
+    return perf_counter() - started
 
 
 if __name__ == "__main__":
-    with threadpool_limits(1):  # as the server has it for runs of one thread
-        main()
+    main()
