@@ -223,10 +223,9 @@ def _cubic_table(
     points = _sampling_points(size, count, scale, align_corners, dtype)
     left = np.minimum(np.floor(points).astype(np.int64), size - 1)
     fraction = np.clip(points - left.astype(dtype), 0, 1).astype(dtype)
-    weights = [_outer(fraction + 1), _inner(fraction), _inner(1 - fraction), _outer(2 - fraction)]
     return tuple(
         Tap(np.clip(left + offset, 0, size - 1), weight.astype(dtype))
-        for offset, weight in enumerate(weights, -1)
+        for offset, weight in enumerate(cubic_weights(fraction), -1)
     )
 
 
@@ -252,13 +251,13 @@ _CUBIC = -0.75
 """PyTorch's parameter of the cubic convolution kernel (Keys, 1981, there called a)."""
 
 
-def _inner(distance: Array) -> Array:
-    """Weigh a neighbour at most 1 away."""
-    weight: Array = ((_CUBIC + 2) * distance - (_CUBIC + 3)) * distance * distance + 1
-    return weight
+def cubic_weights(share: Array) -> list[Array]:
+    """Return the weights of the four elements around points, which are so far behind the second of them."""
 
+    def near(distance: Array) -> Array:
+        return ((_CUBIC + 2) * distance - (_CUBIC + 3)) * distance * distance + 1
 
-def _outer(distance: Array) -> Array:
-    """Weigh a neighbour 1 to 2 away."""
-    weight: Array = ((_CUBIC * distance - 5 * _CUBIC) * distance + 8 * _CUBIC) * distance - 4 * _CUBIC
-    return weight
+    def far(distance: Array) -> Array:
+        return ((_CUBIC * distance - 5 * _CUBIC) * distance + 8 * _CUBIC) * distance - 4 * _CUBIC
+
+    return [far(share + 1), near(share), near(1 - share), far(2 - share)]

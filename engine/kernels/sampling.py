@@ -12,12 +12,10 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.kernels.axes import MAX_ELEMENTS
+from engine.kernels.resampling import cubic_weights
 
 SampleTap = tuple[Array, Array | None]
 """Positions along one axis, and their weights; a position outside of the axis reads zero."""
-
-_CUBIC = -0.75
-"""Coefficient of the cubic convolution kernel, PyTorch's."""
 
 
 class Planes:
@@ -89,9 +87,7 @@ def cubic_taps(points: Array, size: int, padding_mode: str, align_corners: bool)
     Each of the four is brought into the axis on its own, unlike the coordinates of the other modes.
     """
     below = np.floor(points)
-    share = points - below
-    inner, outer = _cubic_inner, _cubic_outer
-    weights = (outer(share + 1), inner(share), inner(1 - share), outer(2 - share))
+    weights = cubic_weights(points - below)
     places = (bring_inside(below + shift, size, padding_mode, align_corners) for shift in (-1, 0, 1, 2))
     return [(_to_position(place), weight) for place, weight in zip(places, weights, strict=True)]
 
@@ -127,13 +123,3 @@ def _to_position(points: Array) -> Array:
         np.int64
     )
     return positions
-
-
-def _cubic_inner(distance: Array) -> Array:
-    weight: Array = ((_CUBIC + 2) * distance - (_CUBIC + 3)) * distance * distance + 1
-    return weight
-
-
-def _cubic_outer(distance: Array) -> Array:
-    weight: Array = ((_CUBIC * distance - 5 * _CUBIC) * distance + 8 * _CUBIC) * distance - 4 * _CUBIC
-    return weight

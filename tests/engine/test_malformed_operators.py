@@ -143,7 +143,7 @@ def test_margins_beyond_all_memory_are_refused_by_the_plan(tmp_path: Path) -> No
 def test_a_program_that_takes_too_much_memory_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.compiler.program.program_builder.MAX_ARENA_BYTES", -1)
+    monkeypatch.setattr("engine.compiler.program.assembler.MAX_ARENA_BYTES", -1)
     lines = "pnnx.Input in 0 1 x #x=(3,4)f32\nF.relu relu 1 1 x y\npnnx.Output out 1 0 y"
     graph = make_graph(tmp_path, lines, backend="native")
     np.testing.assert_array_equal(graph.forward([ROWS])[0], np.maximum(ROWS, 0))

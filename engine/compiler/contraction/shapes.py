@@ -92,19 +92,26 @@ class ConvShape:
         return windows(rows, self.kernel[0], self.stride[0], self.dilation[0])
 
     def regions(
-        self, x_size: tuple[int, int], strides: ImageStrides, has_int8_results: bool = False
+        self,
+        x_size: tuple[int, int],
+        strides: ImageStrides,
+        *,
+        has_int8_input: bool = False,
+        has_int8_results: bool = False,
     ) -> tuple[Region, Region]:
         """Return what is touched of input and output.
 
         Args:
             x_size: rows and columns of the input that are in memory.
             strides: of both.
-            has_int8_results: whether the output holds 8-bit integers, four channels to an element.
+            has_int8_input: whether the input holds 8-bit integers, four channels to an element, that are counted here.
+            has_int8_results: whether the output holds such.
         """
-        channels = words(self.out_channels) if has_int8_results else self.out_channels
+        read = words(self.in_channels) if has_int8_input else self.in_channels
+        written = words(self.out_channels) if has_int8_results else self.out_channels
         return (
-            pixels(self.images, x_size, self.in_channels, strides.x),
-            pixels(self.images, self.size, channels, strides.out, is_written=True),
+            pixels(self.images, x_size, read, strides.x),
+            pixels(self.images, self.size, written, strides.out, is_written=True),
         )
 
 

@@ -99,13 +99,9 @@ class Staging:
 
     def _stage_planes(self, e: Emitter, source: IRValue, target: IRValue, pixels: int) -> None:
         """Write the copy of a row whose channels lie apart: as many pixels at once as a vector has lanes."""
-        rest = pixels % e.lanes
-        with e.loop(0, pixels - rest, e.lanes) as loop:
-            to = e.address(target, e.mul(loop.index, self.words))
-            self._stage_pixels(e, e.address(source, loop.index), to, e.lanes)
-        if rest:
-            to = e.address(target, (pixels - rest) * self.words)
-            self._stage_pixels(e, e.address(source, pixels - rest), to, rest)
+        for pixel, count in e.each_vector(pixels):
+            to = e.address(target, e.mul(pixel, self.words))
+            self._stage_pixels(e, e.address(source, pixel), to, count)
 
     def _stage_pixels(self, e: Emitter, source: IRValue, target: IRValue, count: int) -> None:
         """Write the copy of some pixels: the vectors of pairs of each channel, transposed to channels last."""

@@ -5,10 +5,13 @@ Vectors of pairs have the type of float32 vectors of as many lanes, so that they
 `engine/kernels/bfloat16.py` does the same in numpy, and documents the rounding.
 """
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import BF16, I16, I32, IRValue
+from engine.compiler.emit.vector_math import maximum
 from engine.kernels.bfloat16 import LARGEST
 
 _MAGNITUDE, _INFINITE, _MAX_BITS = 0x7FFFFFFF, 0x7F800000, 0x7F7F
@@ -116,3 +119,12 @@ def _upper_half(e: Emitter, vector: IRValue) -> IRValue:
 
 def _splat(kind: ir.VectorType, value: int) -> ir.Constant:
     return ir.Constant(kind, [ir.Constant(I32, value)] * kind.count)
+
+
+def largest_pairs(e: Emitter, values: Sequence[IRValue]) -> IRValue:
+    """Return the larger numbers of vectors of pairs, each half separately; NaN goes on."""
+    first, second = apart(e, values[0])
+    for value in values[1:]:
+        low, high = apart(e, value)
+        first, second = maximum(e, first, low), maximum(e, second, high)
+    return joined(e, first, second)

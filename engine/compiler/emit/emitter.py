@@ -6,7 +6,7 @@ number of the calling thread in its team, for scratch memory of its own. All arr
 elements.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -71,6 +71,24 @@ class Emitter(ControlFlow):
         """Write the loop over the chunk's part of so many units of work, of which each chunk has `grain`."""
         first = self.mul(self.chunk, grain)
         return self.loop(first, self.minimum(self.add(first, grain), total))
+
+    def each_vector(self, length: IRIndex) -> Iterator[tuple[IRIndex, IRIndex]]:
+        """Write what is done to a line's elements, vector by vector; yields the first one of each, and how many it has.
+
+        What does not fill a vector is written apart: of a runtime length as a loop that may not run.
+        """
+        if not isinstance(length, int):
+            whole = self.mul(self.divmod(length, self.lanes)[0], self.lanes)
+            for first, last, count in ((0, whole, self.lanes), (whole, length, self.sub(length, whole))):
+                with self.loop(first, last, self.lanes) as loop:
+                    yield loop.index, count
+            return
+        whole = length - length % self.lanes
+        if whole:
+            with self.loop(0, whole, self.lanes) as loop:
+                yield loop.index, self.lanes
+        if whole < length:
+            yield whole, length - whole
 
     # memory
 

@@ -76,23 +76,6 @@ class Int8Convolution(EpilogueNode):
         return bool(self.groups == filters > 1 and channels == 1)
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
-class Int8Pool(Node):
-    """The maximum over windows of integers.
-
-    Attributes:
-        window: rows and columns.
-        stride: rows and columns.
-        padding: above and left; what lies outside is left out.
-    """
-
-    window: tuple[int, int]
-    stride: tuple[int, int]
-    padding: tuple[int, int]
-
-    writes_anywhere = True
-
-
 @dataclass(eq=False, slots=True)
 class RowQuantize(Node):
     """Quantization of the rows of the last axis, with one scale per row, and these scales.

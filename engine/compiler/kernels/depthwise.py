@@ -5,6 +5,10 @@ Channels of input and output are contiguous. Weights and bias are packed by `pac
 [kernel column][filter], filters filled up to whole vectors. A vector has whole groups: one shuffle brings the number of
 a channel to all filters of its group.
 
+8-bit integers, four channels to an element, are multiplied and summed as float32, which is exact: a sum of at most
+`MAX_TAPS` products stays below 2**24. Their "bias" holds two numbers for each channel: the scale of its sum, and the
+bias itself.
+
 The sums of a tile, several pixels of a row for one vector of channels, stay in registers, and each number of the
 input is loaded once per kernel row. The padding isn't in memory: kernel rows are clipped by the loop over them; tiles
 at the ends of a row are written one by one, without the multiplications that would fall outside, and those between as
@@ -23,16 +27,18 @@ from typing import Self
 
 import numpy as np
 
-from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.contraction.epilogue import NOTHING, Epilogue, Output, Place
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.split import even_size
 from engine.compiler.contraction.tile import MANY_ROWS, each_tile
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.int8 import WORD_CHANNELS, load_steps
 from engine.compiler.emit.runtime_sizes import RuntimeSizes, Sized, Sizes
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
+from engine.quantization.tensor_scale import TensorScale
 
 _LONGEST_TILE = 8
 """Pixels: eight sums hide the latency of an fma on two units; longer tiles only make more code."""
@@ -92,6 +98,8 @@ class Depthwise(Sized):
         lanes: channels of a vector.
         epilogue: operations on the results.
         is_dynamic: whether images, rows and pixels of a row are runtime dimensions; the padding is in memory then.
+        x_scale: scale of the input, where that holds 8-bit integers; None for float32.
+        out_scale: the same of the output.
     """
 
     shape: ConvShape
@@ -103,6 +111,8 @@ class Depthwise(Sized):
     along_memory: bool
     lanes: int
     epilogue: Epilogue = NOTHING
+    x_scale: TensorScale | None = None
+    out_scale: TensorScale | None = None
     is_dynamic: bool = False
 
     def sized(self, sizes: Sizes) -> Self:
@@ -129,6 +139,8 @@ class Depthwise(Sized):
         threads: int = 1,
         epilogue: Epilogue = NOTHING,
         is_dynamic: bool = False,
+        x_scale: TensorScale | None = None,
+        out_scale: TensorScale | None = None,
     ) -> "Depthwise":
         """Return the kernel with tile, order of loops and chunks chosen for a target and so many threads.
 
@@ -155,20 +167,28 @@ class Depthwise(Sized):
             lanes=target.lanes,
             epilogue=epilogue,
             is_dynamic=is_dynamic,
+            x_scale=x_scale,
+            out_scale=out_scale,
         )
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """The accessed regions of the arguments, in order."""
         shape = self.shape
-        x, out = shape.regions(self.padding.x_size, self.strides)
+        x, out = shape.regions(
+            self.padding.x_size,
+            self.strides,
+            has_int8_input=self.x_scale is not None,
+            has_int8_results=self.out_scale is not None,
+        )
         operands = self.epilogue.regions(shape.images, shape.size, shape.out_channels)
         return x, *map(line, self.packed_sizes), out, *operands
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of packed weights and bias."""
-        return self.shape.taps * self.shape.channels * self._packed_channels, self._packed_channels
+        starts = self._packed_channels if self.x_scale is None else 2 * self._packed_channels
+        return self.shape.taps * self.shape.channels * self._packed_channels, starts
 
     @property
     def chunks(self) -> int:
@@ -184,17 +204,27 @@ class Depthwise(Sized):
     @property
     def layout(self) -> tuple[object, ...]:
         """The layout of packed weights."""
-        return (self.lanes,)
+        return self.lanes, self.x_scale is not None
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
-        """Pack weights (filters, channels of a group, rows, columns) and bias (filters); absent filters are 0."""
+        """Pack weights (filters, channels of a group, rows, columns) and bias; absent filters are 0.
+
+        Args:
+            weight: float32 or int8.
+            bias: (filters); of integers (2, filters), the scale of the sum, and the bias.
+
+        Raises:
+            ValueError: integers come without scales.
+        """
+        if self.x_scale is not None and bias is None:
+            raise ValueError("integers without scales; expected the scale of each sum")
         rows, columns = self.shape.kernel
         weights = np.zeros((rows, self.shape.channels, columns, self._packed_channels), np.float32)
         weights[..., : self._channels] = weight.transpose(2, 1, 3, 0)
-        starts = np.zeros(weights.shape[-1], np.float32)
+        starts = np.zeros((1 if self.x_scale is None else 2, self._packed_channels), np.float32)
         if bias is not None:
-            starts[: self._channels] = bias
-        return weights, starts
+            starts[:, : self._channels] = bias
+        return weights, starts.reshape(-1)
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: the nest of loops over rows, tiles and vectors of channels in the order chosen."""
@@ -289,14 +319,12 @@ class Depthwise(Sized):
         """Write one tile; where its start is a number, what falls into the padding is left out."""
         x, weights, bias, out, *operands = arrays
         filters = e.address(weights, channels.start)
-        corner = (
-            e.mul(row.image, self.strides.x[0]),
-            self._element(e, channels.start),
-            self._offset(e, pixels),
-        )
+        element = channels.start if self.x_scale is None else e.divmod(channels.start, WORD_CHANNELS)[0]
+        corner = (e.mul(row.image, self.strides.x[0]), element, self._offset(e, pixels))
         source = e.address(x, *corner)
         top = e.sub(e.mul(row.index, self.shape.stride[0]), self.padding.before[0])
-        with e.loop(*row.taps, carry=[self._sum_start(e, bias, channels.start)] * pixels.count) as taps:
+        start = e.load(bias, channels.start) if self.x_scale is None else e.splat(0.0)
+        with e.loop(*row.taps, carry=[start] * pixels.count) as taps:
             y = e.add(top, e.mul(taps.index, self.shape.dilation[0]))
             x_row = e.address(source, e.mul(y, self.strides.x[1]))
             step = self.shape.kernel[1] * self._packed_channels
@@ -306,40 +334,24 @@ class Depthwise(Sized):
                 w_member = e.address(w_row, member * step)
                 sums = self._emit_kernel_row(e, (x_row, w_member), pixels, channels.count, sums, member)
             taps.following = sums
-        indices = row.image, row.index, pixels.start
-        offset = [e.mul(index, step) for index, step in zip(indices, self.strides.out, strict=True)]
-        target = e.address(out, *offset, self._out_element(e, channels.start))
+        output = Output(out, self.strides.out, self.epilogue, operands, self.out_scale)
         for pixel, total in enumerate(self._results(e, bias, taps.results, channels.start)):
             place = Place(row.image, row.index, e.add(pixels.start, pixel), channels.start)
-            result = finish(e, self.epilogue, total, operands, place, channels.count)
-            self._store(e, result, target, pixel * self.strides.out[2], channels.count)
-
-    def _element(self, e: Emitter, channel: IRIndex) -> IRIndex:
-        """Return where a channel lies in a pixel of the input."""
-        del e
-        return channel
-
-    def _out_element(self, e: Emitter, channel: IRIndex) -> IRIndex:
-        """Return where a channel lies in a pixel of the output."""
-        del e
-        return channel
+            output.store(e, [total], place, channels.count)
 
     def _number(self, e: Emitter, x: IRValue, offset: int, count: int) -> IRValue:
         """Load a vector of channels of the input."""
-        return e.load(x, offset, count=count)
-
-    def _sum_start(self, e: Emitter, bias: IRValue, channel: IRIndex) -> IRValue:
-        """Return what sums start with."""
-        return e.load(bias, channel)
+        if self.x_scale is None:
+            return e.load(x, offset, count=count)
+        steps, zero_point = load_steps(e, x, offset, count=count), self.x_scale.zero_point
+        return e.fsub(steps, e.splat(float(zero_point))) if zero_point else steps
 
     def _results(self, e: Emitter, bias: IRValue, sums: list[IRValue], channel: IRIndex) -> list[IRValue]:
-        """Return the dequantized results of sums."""
-        del e, bias, channel
-        return sums
-
-    def _store(self, e: Emitter, result: IRValue, target: IRValue, offset: int, count: int) -> None:
-        """Store a vector of results."""
-        e.store(result, target, offset, count=count)
+        """Return the results of sums: of integers sum * factor + bias, each operation rounded, as `Int8Layer` does."""
+        if self.x_scale is None:
+            return sums
+        factor, start = e.load(bias, channel), e.load(bias, channel, self._packed_channels)
+        return [e.fadd(e.fmul(total, factor), start) for total in sums]
 
     def _offset(self, e: Emitter, pixels: _Pixels) -> IRIndex:
         """Return where a tile's first column of input lies in its row."""

@@ -1,43 +1,103 @@
 """An expression over arrays of any strides: activations, sums, copies, transpositions, concatenation, slices.
 
-Arguments: the operands, then the output. A broadcast axis has stride 0.
+Arguments: the operands, then the output, then `sizes`. A broadcast axis has stride 0.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from engine.compiler.emit import pointwise
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression
+from engine.compiler.emit.runtime_sizes import GivenSizes, RuntimeSizes, Sized, Sizes
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.strided_expression import PIECE, StridedExpression, Strides
 from engine.compiler.kernels.strided_loops import (
     Compute,
     Pointer,
+    Strides,
+    emit_piece,
     emit_row,
     emit_scalar_row,
     emit_square,
     moved,
 )
+from engine.compiler.memory.region import Region
 
+PIECE = 4096
+"""Elements of a line that are done at a time; a multiple of every vector."""
+_CHUNK = 1 << 16
+"""Elements of a chunk: some 10 microseconds of copying."""
 _SQUARES = 16
 """Neighbouring squares of a transposition that are done at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise(StridedExpression):
-    """An expression over arrays of one exact shape; make it by `elementwise`, so that equal work is equal.
+class Elementwise(Sized):
+    """An expression over arrays; make it by `elementwise`, so that equal work is equal.
 
     Attributes:
+        shape: shape of the output; axes in order of the output's strides, largest first.
+        operands: strides of each operand, in elements.
+        out: strides of the output, in elements.
+        expression: over the operands.
         transposed_axis: the contiguous axis of operands that are not contiguous along the last one; None without any.
+        is_dynamic: whether extents and strides are runtime dimensions; strides of 0 and 1 along the last axis are not.
     """
 
+    shape: tuple[int, ...]
+    operands: tuple[Strides, ...]
+    out: Strides
+    expression: PointwiseExpression
     transposed_axis: int | None
+    is_dynamic: bool = False
+
+    def sized(self, sizes: Sizes) -> Self:
+        """Return the kernel with what stands for its runtime dimensions, -1 for an unknown stride of the last axis."""
+        if not self.is_dynamic:
+            return self
+
+        def steps(strides: Strides) -> Strides:
+            *others, last = strides
+            return (*map(sizes.extent, others), last if last in (0, 1) else sizes.extent(last) or -1)
+
+        return replace(
+            self,
+            shape=tuple(map(sizes.extent, self.shape)),
+            operands=tuple(map(steps, self.operands)),
+            out=steps(self.out),
+        )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Runtime dimensions: units of work of a chunk, then those that `sized` has."""
+        if not self.is_dynamic:
+            return ()
+        units = math.prod(self.shape[:-1]) * -(-self.shape[-1] // PIECE)
+        given = GivenSizes()
+        given.extent(-(-units // self.chunks))
+        self.sized(given)
+        return tuple(given.values)
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The accessed regions of the arguments, in order."""
+        out = Region(self.shape, self.out, is_written=True)
+        return *(Region(self.shape, strides) for strides in self.operands), out
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        return -(-math.prod(self.shape) // _CHUNK)
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: units of work, the same number in each chunk."""
         pointers = [e.argument(place) for place in range(len(self.operands) + 1)]
+        if self.is_dynamic:
+            count = len(pointers)
+            self.sized(RuntimeSizes(e, count + 1))._emit_dynamic(e, pointers, e.size(count))
+            return
         extents = self._extents(e.lanes)
         units = math.prod(extents)
         grain = -(-units // max(self.chunks, 1))
@@ -47,6 +107,23 @@ class Elementwise(StridedExpression):
                 self._emit_piece(e, pointers, place)
             else:
                 self._emit_squares(e, pointers, place)
+
+    def _emit_dynamic(self, e: Emitter, bases: Sequence[IRValue], grain: IRIndex) -> None:
+        """Write units of work of runtime extents: a unit is a piece of a row."""
+        extents = [*self.shape[:-1], e.ceil_divide(self.shape[-1], PIECE)]
+        with e.chunk_loop(grain, e.product(extents)) as loop:
+            place = e.unravel(loop.index, extents)
+            start = e.mul(place[-1], PIECE)
+            length = e.minimum(e.sub(self.shape[-1], start), PIECE)
+            pointers = []
+            for base, strides in zip(bases, (*self.operands, self.out), strict=True):
+                offset = map(e.mul, (*place[:-1], start), strides)
+                pointers.append(Pointer(e.address(base, *offset), 0, strides[-1]))
+            *sources, out = pointers
+            if isinstance(out.along, int) and all(isinstance(source.along, int) for source in sources):
+                emit_row(e, self._compute(e), sources, out.base, length)
+            else:
+                emit_scalar_row(e, self._compute(e), sources, out, 0, length)
 
     def _extents(self, lanes: int) -> list[int]:
         """Return how many units of work there are along each axis."""
@@ -79,7 +156,7 @@ class Elementwise(StridedExpression):
         start: IRIndex = 0 if length <= PIECE else e.mul(place[-1], PIECE)
         stop: IRIndex = length if length <= PIECE else e.minimum(e.add(start, PIECE), length)
         if out.along == 1 and all(source.along in (0, 1) for source in sources):
-            emit_row(e, self._compute(e), sources, out.base, start, stop, length)
+            emit_piece(e, self._compute(e), sources, out.base, (start, stop), length)
         else:
             emit_scalar_row(e, self._compute(e), sources, out, start, stop)
 
@@ -145,6 +222,31 @@ def elementwise(
     sizes, arrays = _merged([shape[axis] for axis in axes], arrays)
     *inputs, output = arrays
     return Elementwise(sizes, tuple(inputs), output, expression, _transposed_axis(sizes, inputs, output))
+
+
+def dynamic_kernel(kernel: Elementwise) -> Elementwise:
+    """Return the equivalent kernel with runtime extents and strides."""
+    last = _last_axis(kernel)
+
+    def ordered(steps: Strides) -> Strides:
+        return (*steps[:last], *steps[last + 1 :], steps[last])
+
+    return replace(
+        kernel,
+        shape=ordered(kernel.shape),
+        operands=tuple(map(ordered, kernel.operands)),
+        out=ordered(kernel.out),
+        transposed_axis=None,
+        is_dynamic=True,
+    )
+
+
+def _last_axis(kernel: Elementwise) -> int:
+    """Return the axis that lines run along: where none suits the output, one that all operands are contiguous on."""
+    axes = range(len(kernel.shape))
+    suits = [axis for axis in axes if all(strides[axis] in (0, 1) for strides in kernel.operands)]
+    contiguous = [axis for axis in suits if any(strides[axis] for strides in kernel.operands)]
+    return axes[-1] if axes[-1] in suits or not contiguous else contiguous[-1]
 
 
 def copy(shape: Sequence[int], source: Sequence[int], out: Sequence[int]) -> Elementwise:

@@ -11,8 +11,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.runtime_sizes import RuntimeSizes, only_ones
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.strided_expression import Strides
-from engine.compiler.kernels.strided_loops import emit_fold
+from engine.compiler.kernels.strided_loops import Strides
 from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 14
@@ -117,12 +116,8 @@ class GatherKernel(Kernel):
     ) -> None:
         """Write one line: side by side in source and output, or element by element."""
         if not along and self.x_strides[-1] == self.out_strides[-1] == 1:
-
-            def copy(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
+            for index, count in e.each_vector(length):
                 e.store(e.load(source[0], index, count=count), target[0], index, count=count)
-                return totals
-
-            emit_fold(e, length, [], copy)
             return
         with e.loop(0, length) as loop:
             offsets = [

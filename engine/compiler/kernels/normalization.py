@@ -104,7 +104,7 @@ class LayerNormKernel(Kernel):
 
         scales = [rsqrt(e, e.fadd(mean, e.splat(self.eps))) for mean in self._means(e, squares)]
 
-        def write(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
+        for index, count in e.each_vector(self.length):
             values = [e.fmul(*pair) for pair in zip(distances(index, count), scales, strict=True)]
             extra = [e.load(parameter, index, count=count) for parameter in parameters]
             if self.has_weight:
@@ -114,9 +114,6 @@ class LayerNormKernel(Kernel):
                 values = [e.fadd(value, extra[0]) for value in values]
             for value, target in zip(values, targets, strict=True):
                 e.store(value, target, index, count=count)
-            return totals
-
-        emit_fold(e, self.length, [], write)
 
     def _means(self, e: Emitter, terms: Callable[[IRIndex, IRIndex], list[IRValue]]) -> list[IRValue]:
         """Return the means of terms along rows, each in all lanes of a vector."""
@@ -206,22 +203,24 @@ class GroupNormKernel:
 
     def _emit_sums(self, e: Emitter, x: IRValue, means: IRValue | None, sums: IRValue) -> None:
         """Write each channel's sum, or its sum of squared distances from a mean."""
-
-        def emit_vector(channel: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
+        for channel, count in e.each_vector(self._span * self._size):
             mean = e.load(means, channel, count=count) if means is not None else None
 
-            def add(pixel: IRIndex, sums: list[IRValue]) -> list[IRValue]:
-                value = e.load(x, e.mul(pixel, self.x_strides[1]), channel, count=count)
-                if mean is None:
-                    return [e.fadd(sums[0], value)]
-                distance = e.fsub(value, mean)
-                return [e.fma(distance, distance, sums[0])]
-
-            (total,) = emit_fold_blocks(e, self.pixels, [e.splat(0.0)], add, e.fadd)
+            total = self._sum(e, x, (channel, count), mean)
             e.store(total, sums, channel, count=count)
-            return totals
 
-        emit_fold(e, self._span * self._size, [], emit_vector)
+    def _sum(self, e: Emitter, x: IRValue, vector: tuple[IRIndex, IRIndex], mean: IRValue | None) -> IRValue:
+        """Return the sums of a vector of channels over all pixels, or those of squared distances from a mean."""
+        channel, count = vector
+
+        def add(pixel: IRIndex, sums: list[IRValue]) -> list[IRValue]:
+            value = e.load(x, e.mul(pixel, self.x_strides[1]), channel, count=count)
+            if mean is None:
+                return [e.fadd(sums[0], value)]
+            distance = e.fsub(value, mean)
+            return [e.fma(distance, distance, sums[0])]
+
+        return emit_fold_blocks(e, self.pixels, [e.splat(0.0)], add, e.fadd)[0]
 
     def _emit_means(self, e: Emitter, sums: IRValue, function: Callable[[IRValue], IRValue]) -> None:
         """Replace the sums of a group's channels by a function of the group's mean."""
@@ -243,8 +242,7 @@ class GroupNormKernel:
         parameters: list[IRValue],
     ) -> None:
         means, scales = statistics
-
-        def emit_vector(channel: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
+        for channel, count in e.each_vector(self._span * self._size):
             mean, scale = (e.load(base, channel, count=count) for base in (means, scales))
             extra = [e.load(parameter, channel, count=count) for parameter in parameters]
             scale = e.fmul(scale, extra.pop(0)) if self.has_weight else scale
@@ -253,6 +251,3 @@ class GroupNormKernel:
                 value = e.load(x, e.mul(loop.index, self.x_strides[1]), channel, count=count)
                 result = e.fma(e.fsub(value, mean), scale, shift)
                 e.store(result, out, e.mul(loop.index, self.out_strides[1]), channel, count=count)
-            return totals
-
-        emit_fold(e, self._span * self._size, [], emit_vector)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.pointwise import ZERO, Literal
-from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.emit.types import IRValue
 from engine.compiler.kernels.strided_loops import Pointer, emit_row, emit_scalar_row, emit_square, moved
 from engine.compiler.memory.region import MATRIX, Region, pixels
 from engine.kernels.padding import source_positions
@@ -112,7 +112,7 @@ class PadKernel(Kernel):
         lines, length = self._lines(stop - start, self.out_strides[2])
         with e.loop(start, start + lines) as loop:
             line = e.address(out, e.mul(loop.index, self.out_strides[2]))
-            emit_row(e, lambda _: e.splat(self.value.value), [], line, 0, length, length)
+            emit_row(e, lambda _: e.splat(self.value.value), [], line, length)
 
     def _copy(self, e: Emitter, x: IRValue, out: IRValue, pixels: int) -> None:
         """Write the pixels of a row's inner part."""
@@ -127,31 +127,16 @@ class PadKernel(Kernel):
         with e.loop(0, lines) as loop:
             line, to = moved(e, source, loop.index, 0), moved(e, target, loop.index, 0)
             if channel_step == 1:
-                emit_row(e, lambda values: values[0], [line], to.base, 0, length, length)
+                emit_row(e, lambda values: values[0], [line], to.base, length)
             else:
                 emit_scalar_row(e, lambda values: values[0], [line], to, 0, length)
 
     def _transpose(self, e: Emitter, source: Pointer, target: Pointer, pixels: int) -> None:
         """Copy pixels whose channels lie apart, by squares of pixels x channels."""
-
-        def emit_at(pixel: IRIndex, count: int, channel: IRIndex, length: int) -> None:
-            pointers = [moved(e, pointer, pixel, channel) for pointer in (source, target)]
-            emit_square(e, lambda values: values[0], pointers[:1], pointers[1], count, length)
-
-        def emit_pixels(channel: IRIndex, length: int) -> None:
-            whole = pixels - pixels % e.lanes
-            with e.loop(0, whole, e.lanes) as loop:
-                emit_at(loop.index, e.lanes, channel, length)
-            if whole < pixels:
-                emit_at(whole, pixels - whole, channel, length)
-
-        channels = self.shape[1]
-        whole = channels - channels % e.lanes
-        if whole:
-            with e.loop(0, whole, e.lanes) as loop:
-                emit_pixels(loop.index, e.lanes)
-        if whole < channels:
-            emit_pixels(whole, channels - whole)
+        for channel, length in e.each_vector(self.shape[1]):
+            for pixel, count in e.each_vector(pixels):
+                pointers = [moved(e, pointer, pixel, channel) for pointer in (source, target)]
+                emit_square(e, lambda values: values[0], pointers[:1], pointers[1], count, length)
 
     def _lines(self, pixels: int, step: int) -> tuple[int, int]:
         """Return pixels as lines and their length: one line where the pixels lie end to end."""

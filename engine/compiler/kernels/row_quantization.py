@@ -95,14 +95,7 @@ class RowQuantization(Kernel):
         return magnitude, e.reduce("add", zeros)
 
     def _emit_integers(self, e: Emitter, source: IRValue, target: IRValue, factor: IRValue) -> None:
-        whole = self.columns - self.columns % self.lanes
-        if whole:
-            with e.loop(0, whole, self.lanes) as column:
-                scaled = e.fmul(e.load(source, column.index), factor)
-                place = e.divmod(column.index, WORD_CHANNELS)[0]
-                store_bytes(e, symmetric_integers(e, scaled, DYNAMIC_LEVELS), target, place)
-        if whole < self.columns:
-            count = self.columns - whole
-            scaled = e.fmul(e.load(source, whole, count=count), factor)
+        for column, count in e.each_vector(self.columns):
+            scaled = e.fmul(e.load(source, column, count=count), factor)
             integers = symmetric_integers(e, scaled, DYNAMIC_LEVELS)
-            store_bytes(e, integers, target, whole // WORD_CHANNELS, count=count)
+            store_bytes(e, integers, target, e.divmod(column, WORD_CHANNELS)[0], count=count)

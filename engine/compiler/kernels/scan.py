@@ -11,7 +11,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.runtime_sizes import RuntimeSizes
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.strided_expression import Strides
+from engine.compiler.kernels.strided_loops import Strides
 from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 13

@@ -182,12 +182,9 @@ class SoftmaxKernel(Kernel):
         sums = [e.broadcast(e.reduce("add", total)) for total in sums]
         finish = [self._finish(e, *pair) for pair in zip(peaks, sums, strict=True)]
 
-        def write(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
+        for index, count in e.each_vector(self.length):
             values = load(sources if self.is_log else targets, index, count)
             store([function(value) for function, value in zip(finish, values, strict=True)], index, count)
-            return totals
-
-        emit_fold(e, self.length, [], write)
 
     def _emit_across(self, e: Emitter, x: IRValue, out: IRValue, count: int) -> None:
         """Write `count` rows that are contiguous, or without a count one row, element by element."""

@@ -12,6 +12,7 @@ from llvmlite import ir
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import I32, IRIndex, IRValue
 
+Strides = tuple[int, ...]
 Compute = Callable[[list[IRValue]], IRValue]
 """Computes a result from the operands' values, all vectors or all scalars."""
 
@@ -34,38 +35,50 @@ class Pointer:
     along: IRIndex
 
 
-def emit_row(
+def emit_row(e: Emitter, compute: Compute, sources: Sequence[Pointer], out: IRValue, length: IRIndex) -> None:
+    """Write one line's elements. All sources have `along` 1, or 0 for one element that all share."""
+    vector = _vector_writer(e, compute, sources, out)
+    for index, count in e.each_vector(length):
+        vector(index, count)
+
+
+def emit_piece(
     e: Emitter,
     compute: Compute,
     sources: Sequence[Pointer],
     out: IRValue,
-    start: IRIndex,
-    stop: IRIndex,
+    span: tuple[IRIndex, IRIndex],
     length: int,
 ) -> None:
-    """Write one line's elements start … stop, where start is a multiple of the vector and stop too, or `length`.
+    """Write elements of a span of a line of `length`, which starts at a multiple of the vector and ends so or there."""
+    vector = _vector_writer(e, compute, sources, out)
+    start, stop = span
+    whole = length - length % e.lanes
+    if whole:
+        with e.loop(start, e.minimum(stop, whole), e.lanes) as loop:
+            vector(loop.index, e.lanes)
+    if whole < length:
+        if isinstance(stop, int):
+            vector(whole, length - whole)
+        else:
+            with e.when(e.compare("==", stop, length)):
+                vector(whole, length - whole)
 
-    All sources have `along` 1, or 0 for one element that all share.
-    """
+
+def _vector_writer(
+    e: Emitter, compute: Compute, sources: Sequence[Pointer], out: IRValue
+) -> Callable[[IRIndex, IRIndex], None]:
+    """Return what writes so many elements of a line from an index on; what all share is loaded once, before."""
     shared = {place: e.load_broadcast(s.base) for place, s in enumerate(sources) if s.along == 0}
 
-    def emit_vector(index: IRIndex, count: int) -> None:
+    def write(index: IRIndex, count: IRIndex) -> None:
         values = [
             shared[place] if place in shared else e.load(source.base, index, count=count)
             for place, source in enumerate(sources)
         ]
         e.store(compute(values), out, index, count=count)
 
-    whole = length - length % e.lanes
-    if whole:
-        with e.loop(start, e.minimum(stop, whole), e.lanes) as loop:
-            emit_vector(loop.index, e.lanes)
-    if whole < length:
-        if isinstance(stop, int):
-            emit_vector(whole, length - whole)
-        else:
-            with e.when(e.compare("==", stop, length)):
-                emit_vector(whole, length - whole)
+    return write
 
 
 def emit_scalar_row(

@@ -13,7 +13,6 @@ from engine.compiler.contraction.shapes import ImageStrides
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.runtime_sizes import RuntimeSizes, Sized, Sizes
 from engine.compiler.emit.types import I64, IRIndex, IRValue
-from engine.compiler.kernels.strided_loops import emit_fold
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
 from engine.kernels.resampling import Table, Tap, resampling_tables
@@ -143,16 +142,12 @@ class UpsampleKernel(Sized):
         out: IRValue,
     ) -> None:
         """Write one pixel: in each of the lines that it is made of the columns are weighed first."""
-
-        def emit_vector(channel: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
+        for channel, count in e.each_vector(self.channels):
             parts = []
             for place, line_weight in lines:
                 values = [(e.load(place, offset, channel, count=count), weight) for offset, weight in columns]
                 parts.append((_weighed(e, values), line_weight))
             e.store(_weighed(e, parts), out, channel, count=count)
-            return totals
-
-        emit_fold(e, self.channels, [], emit_vector)
 
 
 _Tap = tuple[IRValue, IRValue | None]

@@ -19,7 +19,6 @@ from engine.compiler.graph import (
     EpilogueNode,
     Int8Convolution,
     Int8Linear,
-    Int8Pool,
     Linear,
     Node,
     Pool,
@@ -225,7 +224,7 @@ def _moved(node: Node, inputs: list[Tensor], shapes: list[tuple[int, ...]]) -> N
         case Pool(how="max", dilation=(1, 1)) if all(
             pad < size for pad, size in zip(node.padding, node.window, strict=True)
         ):
-            return Int8Pool(node.steps, inputs, window=node.window, stride=node.stride, padding=node.padding)
+            return replace(node, inputs=inputs)
         case Concatenation(axis=1) if all(tensor.channels % WORD_CHANNELS == 0 for tensor in inputs[:-1]):
             return Concatenation(node.steps, inputs, axis=1)
         case Upsample(how="nearest"):

@@ -13,7 +13,6 @@ from engine.compiler.graph import (
     Fallback,
     GroupNorm,
     Int8Convolution,
-    Int8Pool,
     LoweredGraph,
     Node,
     Pad,
@@ -40,7 +39,7 @@ _CHANNELS_LAST = {3: (0, 2, 1), 4: CHANNELS_LAST}
 """Number of axes -> their order where channels lie last: an image may have one row, and no axis for it."""
 _IMAGE_NODES = (
     *(Convolution, TransposedConvolution, Pool, AdaptivePool, Upsample),
-    *(Quantize, Requantize, Dequantize, Int8Convolution, Int8Pool),
+    *(Quantize, Requantize, Dequantize, Int8Convolution),
 )
 _LIKE_INPUT = (Pointwise, Concatenation, Reduction, GroupNorm, Pad, Rearrangement)
 

@@ -1,7 +1,7 @@
 """Compilation of a plan to a program: lowering, fusion, kernel selection, memory layout, packed weights."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,25 +22,32 @@ from engine.compiler.graph import (
     Placeholder,
 )
 from engine.compiler.lowering.builder import make_graph
+from engine.compiler.memory.alignment import WORD
+from engine.compiler.memory.arena import ArenaPool, Lifetime, arrange, least_size
 from engine.compiler.memory.release import release_compiler_memory
 from engine.compiler.memory.view import Buffer, BufferKind, View
-from engine.compiler.memory.weights import PackedStore
+from engine.compiler.memory.weights import PackedStore, PackedWeights, fetch_side_by_side
 from engine.compiler.passes.bf16 import keep_bf16
 from engine.compiler.passes.fusion import fuse
 from engine.compiler.passes.int8 import keep_int8
 from engine.compiler.passes.storage import place
+from engine.compiler.program.address_table import AddressTable
 from engine.compiler.program.each_image import calls_by_image, runs_by_image
-from engine.compiler.program.instruction import NumpyStep
+from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import find_observables, written_by
 from engine.compiler.program.program import Program
-from engine.compiler.program.program_builder import ProgramBuilder
 from engine.compiler.selection import RULES, KernelCall, Selector, rounds_operands
 from engine.compiler.threads.runner import runner
+from engine.compiler.threads.segment import NativeStep, Segment
 from engine.errors import CompileError
 from engine.model.build_clock import UNLIMITED, BuildClock
 from engine.model.operator import OUTPUT
 from engine.precision import Precision
-from engine.run.plan import Plan
+from engine.run.plan import MAX_RUN_BYTES, Plan
+from engine.spec import TensorSpec
+
+MAX_ARENA_BYTES = 2 * MAX_RUN_BYTES
+"""Bytes of intermediate tensors and scratch memory of a program at most: kernels may need more than the plan counts."""
 
 
 def compile_plan(
@@ -69,15 +76,14 @@ def compile_plan(
     """
     packed = PackedStore() if packed is None else packed
     with assembling(plan, leaving, Selector(target, threads, packed, precision), clock) as assembler:
-        builder = assembler.build()
-        return builder.finish(plan, assembler.codes, threads)
+        return assembler.finish(assembler.codes)
 
 
 @contextmanager
 def assembling(
     plan: Plan, leaving: Sequence[int], selector: Selector, clock: BuildClock = UNLIMITED
 ) -> Iterator["Assembler"]:
-    """Yield the assembler of the program of a plan, and dissolve its graph after use.
+    """Yield the assembler of the program of a plan, its kernels chosen, and dissolve its graph after use.
 
     Args:
         plan: the plan.
@@ -95,7 +101,9 @@ def assembling(
         keep_bf16(graph, partial(rounds_operands, selector))
     place(graph)
     try:
-        yield Assembler(plan, graph, selector, clock)
+        assembler = Assembler(plan, graph, selector, clock)
+        assembler.select()
+        yield assembler
     finally:
         graph.dissolve()
 
@@ -121,33 +129,81 @@ class Assembler:
     given: dict[int, int] = field(default_factory=dict)
     moment: int = 0
 
-    def build(self) -> ProgramBuilder:
-        """Choose kernels; returns what the program will do."""
+    def select(self) -> None:
+        """Choose the kernels of all nodes."""
         for node in self.graph.nodes:
             with self._compiling(node):
                 self._add(node)
-        return ProgramBuilder(
-            calls=tuple(call for call, _ in self.calls),
-            owners=tuple(node.steps[0] for _, node in self.calls),
-            instructions=tuple(
-                instruction if isinstance(instruction, NumpyStep) else tuple(instruction)
-                for instruction in self.instructions
-            ),
-            uses=tuple((buffer, use.first, use.last) for buffer, use in self.uses.items()),
-            constants=dict(self.graph.constants),
+
+    def finish(self, codes: Callable[[], Sequence[Code]]) -> Program:
+        """Lay out memory, fill the table of addresses and return the program.
+
+        Args:
+            codes: returns the code of each call's kernel; called after the memory of a run is checked.
+
+        Raises:
+            CompileError: it would take too much memory.
+        """
+        plan, threads = self.plan, self.selector.threads
+        calls = tuple(call for call, _ in self.calls)
+        lifetimes = [Lifetime(buffer.size * WORD, use.first, use.last) for buffer, use in self.uses.items()]
+        arrangement = arrange(lifetimes)
+        offsets = dict(zip(self.uses, arrangement.offsets, strict=True))
+        scratch = max((call.kernel.scratch for call in calls), default=0) * WORD * threads
+        _check_size(arrangement.size + scratch)
+        compiled = codes()
+        fetch_side_by_side(_packed_weights(calls))
+        table = AddressTable(offsets, arrangement.size)
+        steps = [
+            NativeStep(code, table.add(call), call.kernel.chunks)
+            for code, call in zip(compiled, calls, strict=True)
+        ]
+        template, relative = table.finish()
+        tensors = {slot: plan.specs.get(name) for name, slot in plan.slots.items()}
+        shapes = {slot: spec.shape for slot, spec in tensors.items() if isinstance(spec, TensorSpec)}
+        names = {slot: name for name, slot in plan.slots.items()}
+        precisions = self._precisions()
+        return Program(
+            plan=plan,
+            instructions=tuple(self._in_order(steps)),
+            calls=calls,
+            values=tuple(map(self.graph.constants.get, range(len(plan.slots)))),
+            inputs=table.patches(BufferKind.VALUE, shapes),
+            outputs=table.patches(BufferKind.OUTPUT, shapes),
             exports=self._exports(),
             dtypes=self.graph.dtypes(),
-            guards=tuple(self.graph.guards.values()),
+            guards=tuple(
+                (names[guard.slot], guard.least, guard.largest) for guard in self.graph.guards.values()
+            ),
             releases=self._releases(),
             order=self._order(),
             fused_into=self.graph.fused_into(),
             fused=self.graph.fused(),
             native=self._native(),
             folded=frozenset(self.graph.folded),
-            observables=find_observables(self.plan, self.graph, self.written, self.given),
-            precisions=(precisions := self._precisions()),
+            arenas=ArenaPool(arrangement.size + scratch, template, relative),
+            arrangement=arrangement,
+            least_bytes=least_size(lifetimes),
+            scratch_bytes=scratch,
+            threads=threads,
+            offsets=offsets,
+            loads=tuple(table.loads),
+            observables=find_observables(plan, self.graph, self.written, self.given),
+            precisions=precisions,
             roughly_known=frozenset(self._with_several_products() & precisions.keys()),
         )
+
+    def _in_order(self, steps: Sequence[NativeStep]) -> Iterator[NativeSteps | NumpyStep]:
+        """Yield the instructions of a run, in order."""
+        done = 0
+        for instruction in self.instructions:
+            if isinstance(instruction, NumpyStep):
+                yield instruction
+                done += 1
+                continue
+            owners = tuple(self.calls[place][1].steps[0] for place in instruction)
+            yield NativeSteps(Segment([steps[place] for place in instruction]), owners, done)
+            done += len(instruction)
 
     def _add(self, node: Node) -> None:
         if isinstance(node, Fallback):
@@ -272,3 +328,16 @@ class Assembler:
     def _native(self) -> frozenset[int]:
         done = {step for node in self.graph.nodes if not isinstance(node, Fallback) for step in node.steps}
         return frozenset(done)
+
+
+def _packed_weights(calls: Sequence[KernelCall]) -> Iterator[PackedWeights]:
+    """Yield the weights that kernels read, each once."""
+    loads = [view.buffer.load for call in calls for view in call.arguments]
+    owners = [getattr(load, "__self__", None) for load in loads]
+    yield from {id(owner): owner for owner in owners if isinstance(owner, PackedWeights)}.values()
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_ARENA_BYTES:
+        problem = f"a program needs {size:,} bytes besides its inputs and outputs"
+        raise CompileError(f"{problem}; expected at most {MAX_ARENA_BYTES:,}")

@@ -17,7 +17,7 @@ from engine.compiler.memory.weights import PackedWeights
 from engine.compiler.passes.storage import LARGE_CONSTANT
 from engine.compiler.program.assembler import Assembler, assembling
 from engine.compiler.program.program import Program
-from engine.compiler.selection import KernelCall, Selector
+from engine.compiler.selection import Selector
 from engine.dtypes import Array
 from engine.model.build_clock import UNLIMITED, BuildClock
 from engine.run.plan import Plan
@@ -54,14 +54,13 @@ class DynamicProgram:
             RegionError, CompileError: as of any program.
         """
         with np.errstate(all="ignore"), _assembling(plan, self.leaving, self.selector) as assembler:
-            builder = assembler.build()
             missing = _kernels(assembler) - self.codes.keys()
             if missing:
                 raise MisfitError(f"other kernels are needed: {', '.join(map(str, missing))}")
-            for digest, buffer in _constants(builder.calls):
+            for digest, buffer in _constants(assembler):
                 buffer.load = self.constants.get(digest, buffer.load)
-            codes = [self.codes[general(call.kernel)] for call in builder.calls]
-            return builder.finish(plan, lambda: codes, self.selector.threads)
+            codes = [self.codes[general(call.kernel)] for call, _ in assembler.calls]
+            return assembler.finish(lambda: codes)
 
 
 def dynamic_program(
@@ -82,7 +81,6 @@ def dynamic_program(
     kernels: set[Kernel] | None = None
     for plan in plans:
         with _assembling(plan, leaving, selector, clock) as assembler:
-            builder = assembler.build()
             needed = _kernels(assembler)
             if not needed:
                 raise MisfitError("no kernel can do any of it")
@@ -92,9 +90,9 @@ def dynamic_program(
             if needed != kernels:
                 other = ", ".join(sorted(map(str, needed ^ kernels)))
                 raise MisfitError(f"two sizes need different kernels: {other}")
-            places = [general(call.kernel) for call in builder.calls]
+            places = [general(call.kernel) for call, _ in assembler.calls]
             codes = dict(zip(places, assembler.codes(), strict=True))
-            constants = {digest: buffer.load for digest, buffer in _constants(builder.calls) if buffer.load}
+            constants = {digest: buffer.load for digest, buffer in _constants(assembler) if buffer.load}
             return DynamicProgram(tuple(leaving), selector, codes, constants)
     raise MisfitError("the model supports fewer than two of the sizes tried")
 
@@ -109,12 +107,12 @@ def _kernels(assembler: Assembler) -> set[Kernel]:
     return {general(call.kernel) for call, _ in assembler.calls}
 
 
-def _constants(calls: Sequence[KernelCall]) -> Iterator[tuple[bytes, Buffer]]:
+def _constants(assembler: Assembler) -> Iterator[tuple[bytes, Buffer]]:
     """Yield the constants of a program, but packed weights, which programs share in any case, and large ones.
 
     Those stay where the file has them.
     """
-    buffers = dict.fromkeys(view.buffer for call in calls for view in call.arguments)
+    buffers = dict.fromkeys(view.buffer for call, _ in assembler.calls for view in call.arguments)
     for buffer in buffers:
         if buffer.load is not None and not isinstance(getattr(buffer.load, "__self__", None), PackedWeights):
             array = buffer.load()

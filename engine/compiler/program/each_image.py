@@ -14,7 +14,6 @@ from engine.compiler.graph import (
     Dequantize,
     GroupNorm,
     Int8Convolution,
-    Int8Pool,
     Node,
     Pool,
     Quantize,
@@ -30,7 +29,7 @@ from engine.errors import CompileError
 
 BY_IMAGE = (
     *(Convolution, TransposedConvolution, Pool, AdaptivePool, Upsample, GroupNorm),
-    *(Quantize, Requantize, Dequantize, Int8Convolution, Int8Pool),
+    *(Quantize, Requantize, Dequantize, Int8Convolution),
 )
 """Nodes whose kernels have no runtime dimensions, and whose images are independent of one another."""
 MAX_IMAGES = 64

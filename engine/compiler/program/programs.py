@@ -282,10 +282,10 @@ class Programs:
                 np.errstate(all="ignore"),
                 assembling(plan, self._slots(plan), selector, self._clock()) as made,
             ):
-                builder = made.build()
+                calls = [call for call, _ in made.calls]
         except FAULTS:  # reported by its compilation
             return False
-        if any(call.precision is Precision.BF16 for call in builder.calls):
+        if any(call.precision is Precision.BF16 for call in calls):
             return False
         self._without_bf16_gain.put(_key(inputs), None)
         return True

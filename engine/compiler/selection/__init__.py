@@ -4,7 +4,6 @@ from engine.compiler.graph import Convolution, Node, TransposedConvolution
 from engine.compiler.selection import (
     convolution,
     int8,
-    int8_linear,
     linear,
     matrix_product,
     movement,
@@ -12,7 +11,6 @@ from engine.compiler.selection import (
     pooling,
     recurrent,
     transposed_convolution,
-    upsample,
 )
 from engine.compiler.selection.call import RULES, KernelCall, Selector
 
@@ -22,7 +20,6 @@ __all__ = [
     "Selector",
     "convolution",
     "int8",
-    "int8_linear",
     "linear",
     "matrix_product",
     "movement",
@@ -31,7 +28,6 @@ __all__ = [
     "recurrent",
     "rounds_operands",
     "transposed_convolution",
-    "upsample",
 ]
 
 

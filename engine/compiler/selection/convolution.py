@@ -13,7 +13,7 @@ from engine.compiler.kernels.compact_winograd import CompactWinograd
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.kernels.winograd_transforms import POSITIONS
-from engine.compiler.memory.view import View
+from engine.compiler.memory.view import View, natural_strides
 from engine.compiler.selection import cost
 from engine.compiler.selection.bf16 import convolve_bf16, may_round
 from engine.compiler.selection.call import (
@@ -29,7 +29,6 @@ from engine.compiler.selection.call import (
 )
 from engine.compiler.selection.machine import Effort
 from engine.compiler.selection.movement import pad
-from engine.compiler.selection.patches import of_pixels
 from engine.compiler.selection.work import Work, convolution_work
 
 _Kernel = DirectConvolution | StreamedConvolution | Winograd | CompactWinograd | Depthwise
@@ -324,3 +323,36 @@ def _chunk(selector: Selector, work: Work[Convolution], tile: Tile, shape: ConvS
     if shape.images * rows >= parts:
         return ChunkSize(max(1, shape.images * rows // parts), tiles, blocks)
     return ChunkSize(1, max(1, tiles * shape.images * rows // parts), blocks)
+
+
+_LEAST_COLUMNS = 8
+"""Columns of a patch from which on its rows are copied at about the speed of memory."""
+
+
+def of_pixels(selector: Selector, work: Work[Convolution]) -> Work[Convolution]:
+    """Return a convolution of patches as one of single pixels, copied; any other as it is.
+
+    Patches are windows that are contiguous, as in vision transformers. A patch's elements, of all its channels, become
+    the channels of one pixel. That is one copy of the input, in rows as wide as a patch, instead of one that transposes
+    its channels, whose few elements would leave vectors and reductions short.
+
+    Args:
+        selector: receives the calls.
+        work: the convolution of an image.
+    """
+    node, x, size = work.node, work.x, work.shape.size
+    filters, channels, rows, columns = node.weight.shape
+    is_tiling = node.stride == (rows, columns) and node.dilation == (1, 1) and not any(node.padding)
+    if not is_tiling or node.groups > 1 or columns < _LEAST_COLUMNS or has_channels_last(x):
+        return work
+    images = x.shape[0]
+    whole = x.sliced(2, 0, size[0] * rows).sliced(3, 0, size[1] * columns)
+    apart = whole.in_shape((images, channels, size[0], rows, size[1], columns))
+    source = apart.permuted((0, 2, 4, 1, 3, 5))
+    target = selector.temporary(source.shape)
+    selector.copy(source, target)
+    depth = channels * rows * columns
+    patched = replace(node, weight=node.weight.reshape(filters, depth, 1, 1), stride=(1, 1))
+    pixels = natural_strides((images, *size, depth))
+    x = replace(target, shape=(images, depth, *size), strides=(pixels[0], 1, *pixels[1:3]))
+    return convolution_work(patched, patched.weight, (x, work.out), work.epilogue, work.operands)

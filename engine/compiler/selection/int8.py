@@ -1,25 +1,21 @@
 """Kernels for 8-bit integers."""
 
-from collections.abc import Callable
-from dataclasses import fields
-from functools import partial
-
 import numpy as np
 
 from engine.compiler.contraction.arithmetic import Int8
 from engine.compiler.contraction.convolution import DirectConvolution
+from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.contraction.shapes import ConvShape, ImplicitPadding
 from engine.compiler.contraction.split import ChunkSize, even_size
 from engine.compiler.contraction.staged_convolution import StagedConvolution
 from engine.compiler.contraction.staged_layout import StagedLayout, choose_runs
 from engine.compiler.contraction.tile import Tile, choose_tile
-from engine.compiler.emit.int8 import WORD_CHANNELS
+from engine.compiler.emit.int8 import WORD_CHANNELS, ZERO
 from engine.compiler.emit.jit import Kernel
-from engine.compiler.graph import Dequantize, Int8Convolution, Int8Pool, Quantize, Requantize
-from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel, RequantizeKernel
+from engine.compiler.graph import Dequantize, Int8Convolution, Int8Linear, Quantize, Requantize, RowQuantize
+from engine.compiler.kernels.conversion import ConversionKernel
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.int8_depthwise import Int8Depthwise
-from engine.compiler.kernels.int8_pooling import Int8Pooling
+from engine.compiler.kernels.row_quantization import RowQuantization
 from engine.compiler.memory.view import View
 from engine.compiler.memory.weights import Packing
 from engine.compiler.selection import cost
@@ -32,9 +28,10 @@ from engine.compiler.selection.call import (
     selects,
     view_of,
 )
-from engine.compiler.selection.pooling import pool_words
+from engine.compiler.selection.linear import copied_rows, linear_kernel, written_rows
 from engine.compiler.selection.work import Work, convolution_work
 from engine.precision import Precision
+from engine.quantization.tensor_scale import TensorScale
 
 _BLOCKS_OF_THREAD = 4
 """Blocks of filters of a thread from which on it matters little that another has one more."""
@@ -47,7 +44,7 @@ def select_quantize(selector: Selector, node: Quantize) -> None:
     x, out = flat_image(view_of(node.inputs[0])), flat_image(view_of(node.output))
     if 1 not in (x.strides[1], x.strides[3]):
         x = channels_last(selector, x)
-    _convert(selector, QuantizeKernel, x, out, x.shape[1], node)
+    _convert(selector, x, out, x.shape[1], (None, node.scale))
 
 
 @selects(Dequantize)
@@ -55,33 +52,32 @@ def select_dequantize(selector: Selector, node: Dequantize) -> None:
     """Choose the kernel that makes float32 of integers."""
     x, out = flat_image(view_of(node.inputs[0])), flat_image(view_of(node.output))
     # storage is channels-last in whatever this node writes to
-    _convert(selector, DequantizeKernel, x, out, out.shape[1], node)
+    _convert(selector, x, out, out.shape[1], (node.scale, None))
 
 
 @selects(Requantize)
 def select_requantize(selector: Selector, node: Requantize) -> None:
     """Choose the kernel that makes integers by one scale those by another."""
     x, out = flat_image(view_of(node.inputs[0])), flat_image(view_of(node.output))
-    kind = partial(RequantizeKernel, x_scale=node.x_scale)
-    _convert(selector, kind, x, out, WORD_CHANNELS * out.shape[1], node)
+    _convert(selector, x, out, WORD_CHANNELS * out.shape[1], (node.x_scale, node.scale))
 
 
 def _convert(
     selector: Selector,
-    kind: Callable[..., QuantizeKernel | DequantizeKernel | RequantizeKernel],
     x: View,
     out: View,
     channels: int,
-    node: Quantize | Dequantize | Requantize,
+    scales: tuple[TensorScale | None, TensorScale | None],
 ) -> None:
     images, _, rows, columns = out.shape
-    kernel = kind(
+    kernel = ConversionKernel(
         images=images,
         size=(rows, columns),
         channels=channels,
         x_strides=_four(x.strides),
         out_strides=_four(out.strides),
-        scale=node.scale,
+        x_scale=scales[0],
+        out_scale=scales[1],
         lanes=selector.lanes,
     )
     selector.call(kernel, x, out)
@@ -98,13 +94,6 @@ def flat_image(view: View) -> View:
         return as_image(view)
     (rows, channels), (row, channel) = view.shape, view.strides
     return View(view.buffer, view.offset, (1, channels, 1, rows), (rows * row, channel, rows * row, row))
-
-
-@selects(Int8Pool)
-def select_int8_pool(selector: Selector, node: Int8Pool) -> None:
-    """Choose the kernel of a maximum over windows of integers."""
-    x, out = flat_image(view_of(node.inputs[0])), flat_image(view_of(node.output))
-    pool_words(selector, Int8Pooling, node, x, out)
 
 
 @selects(Int8Convolution)
@@ -126,17 +115,17 @@ def select_int8_convolution(selector: Selector, node: Int8Convolution) -> None:
     selector.call(kernel, x, weights, starts, out, *operands, precision=Precision.INT8)
 
 
-def _depthwise(selector: Selector, work: Work[Int8Convolution]) -> Int8Depthwise:
-    tuned = Depthwise.tuned(
+def _depthwise(selector: Selector, work: Work[Int8Convolution]) -> Depthwise:
+    return Depthwise.tuned(
         selector.target,
         shape=work.shape,
         padding=work.padding,
         strides=work.strides,
         threads=selector.threads,
         epilogue=work.epilogue,
+        x_scale=work.node.x_scale,
+        out_scale=work.node.output.scale,
     )
-    chosen = {field.name: getattr(tuned, field.name) for field in fields(tuned)}
-    return Int8Depthwise(**chosen, x_scale=work.node.x_scale, out_scale=work.node.output.scale)
 
 
 def contraction(selector: Selector, work: Work[Int8Convolution]) -> DirectConvolution | StagedConvolution:
@@ -243,3 +232,56 @@ def _filter_parts(blocks: int, shared: int, threads: int) -> int:
     even = (parts for parts in range(shared, 1, -threads) if blocks % parts == 0)
     most = min(shared, threads)
     return next(even, most if blocks >= _BLOCKS_OF_THREAD * most else 1)
+
+
+_STEPS = TensorScale(1.0, ZERO)
+"""Scale of integers before the scales of their rows."""
+
+
+@selects(RowQuantize)
+def select_row_quantize(selector: Selector, node: RowQuantize) -> None:
+    """Choose the kernel that makes integers of rows."""
+    x = copied_rows(selector, view_of(node.inputs[0]))
+    integers, scales = (copied_rows(selector, view_of(tensor)) for tensor in node.outputs)
+    rows, columns = x.shape
+    kernel = RowQuantization(
+        rows=rows,
+        columns=columns,
+        x_step=x.strides[0],
+        out_step=integers.strides[0],
+        lanes=selector.lanes,
+        is_dynamic=selector.is_dynamic,
+    )
+    selector.call(kernel, x, integers, scales)
+
+
+@selects(Int8Linear)
+def select_int8_linear(selector: Selector, node: Int8Linear) -> None:
+    """Choose the kernel of a linear layer of integers whose rows have scales of their own."""
+    x, (target, out) = copied_rows(selector, view_of(node.inputs[0])), written_rows(selector, node)
+    operands = [copied_rows(selector, view_of(tensor)) for tensor in node.inputs[node.own :]]
+    described = [_operand(operand, out) for operand in operands]
+    made = Int8Convolution(node.steps, node.inputs, weights=node.weights, bias=None, x_scale=_STEPS)
+    made.outputs = node.outputs
+    epilogue = Epilogue(node.epilogue, tuple(described))
+    images = flat_image(x), flat_image(out)
+    numbers = np.stack([node.weights.scales, np.zeros_like(node.weights.scales)])
+    kernel: DirectConvolution | StagedConvolution
+    if selector.is_dynamic:  # in vectors, as only those kernels have runtime rows
+        kernel = linear_kernel(selector, x, out, epilogue, Int8(_STEPS))
+    else:
+        views = [flat_image(view) for view in operands]
+        kernel = contraction(selector, convolution_work(made, node.weights.integers, images, epilogue, views))
+    weights, starts = selector.weights(made, kernel.packing, node.weights.integers, numbers)
+    selector.call(kernel, images[0], weights, starts, images[1], *operands, precision=Precision.INT8)
+    if target is not node.output.view:
+        selector.copy(target, view_of(node.output))
+
+
+def _operand(view: View, out: View) -> EpilogueOperand:
+    """Return how an operand, as rows, spreads over the rows of the output."""
+    if view.shape == out.shape and view.size > 1:
+        return EpilogueOperand(Broadcast.FULL, (0, 0, view.strides[0]))
+    if view.shape == (out.shape[0], 1):
+        return EpilogueOperand(Broadcast.PIXEL, (0, 0, view.strides[0]))
+    return EpilogueOperand(Broadcast.SCALAR) if view.size == 1 else EpilogueOperand(Broadcast.CHANNEL, (0,))

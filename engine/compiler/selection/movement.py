@@ -7,8 +7,7 @@ import numpy as np
 from engine.compiler.emit.pointwise import ZERO, Leaf, Literal, PointwiseExpression, substitute
 from engine.compiler.graph import Gather, Pointwise, Ramp, Rearrangement
 from engine.compiler.graph import Pad as PadNode
-from engine.compiler.kernels.dynamic_elementwise import dynamic_kernel
-from engine.compiler.kernels.elementwise import elementwise
+from engine.compiler.kernels.elementwise import dynamic_kernel, elementwise
 from engine.compiler.kernels.gather import GatherKernel
 from engine.compiler.kernels.padding import PadKernel
 from engine.compiler.kernels.ramp import RampKernel

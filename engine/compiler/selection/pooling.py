@@ -1,14 +1,14 @@
-"""Kernels for pooling and reductions."""
+"""Kernels for pooling, resizing and reductions."""
 
 from dataclasses import replace
 
 from engine.compiler.contraction.shapes import ImageStrides
-from engine.compiler.graph import AdaptivePool, Int8Pool, Pool, Reduction, Scan
-from engine.compiler.kernels.bf16_pooling import Bf16Pooling
-from engine.compiler.kernels.int8_pooling import Int8Pooling
+from engine.compiler.graph import AdaptivePool, Pool, Reduction, Scan, Upsample
 from engine.compiler.kernels.pooling import Cells, Pooling, Window, cells
 from engine.compiler.kernels.reduction import reduction
 from engine.compiler.kernels.scan import scan
+from engine.compiler.kernels.upsample import UpsampleKernel
+from engine.compiler.kernels.word_pooling import WordPooling
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, channels_last, image_of, image_strides, selects, view_of
 
@@ -28,8 +28,8 @@ def select_scan(selector: Selector, node: Scan) -> None:
 @selects(Pool)
 def select_pool(selector: Selector, node: Pool) -> None:
     """Choose the kernel of a pooling over windows of one size."""
-    if node.output.is_bf16:
-        pool_words(selector, Bf16Pooling, node, image_of(node.inputs[0]), image_of(node.output))
+    if node.output.is_bf16 or node.output.scale is not None:
+        _pool_words(selector, node, image_of(node.inputs[0]), image_of(node.output))
         return
     x, out = channels_last(selector, image_of(node.inputs[0])), image_of(node.output)
     rows, columns = (
@@ -47,11 +47,9 @@ def select_pool(selector: Selector, node: Pool) -> None:
     _pool(selector, node.how, x, out, (rows, columns), node.divisor or 0)
 
 
-def pool_words(
-    selector: Selector, kind: type[Int8Pooling], node: Int8Pool | Pool, x: View, out: View
-) -> None:
+def _pool_words(selector: Selector, node: Pool, x: View, out: View) -> None:
     """Add the call of a maximum over windows of elements that hold several channels each."""
-    kernel = kind(
+    kernel = WordPooling(
         images=x.shape[0],
         words=x.shape[1],
         x_size=(x.shape[2], x.shape[3]),
@@ -61,6 +59,7 @@ def pool_words(
         padding=node.padding,
         strides=ImageStrides(image_strides(x), image_strides(out)),
         lanes=selector.lanes,
+        is_bf16=node.output.is_bf16,
     )
     selector.call(kernel, x, out)
 
@@ -114,3 +113,30 @@ def _reduce(selector: Selector, how: str, x: View, out: View, axes: tuple[int, .
     steps = [step for axis, step in enumerate(out.strides) if axis not in axes]
     kernel = reduction(how, x.shape, x.strides, axes, steps)
     selector.call(replace(kernel, is_dynamic=selector.is_dynamic), x, out)
+
+
+@selects(Upsample)
+def select_upsample(selector: Selector, node: Upsample) -> None:
+    """Choose the kernel of a resizing."""
+    x, out = channels_last(selector, image_of(node.inputs[0])), image_of(node.output)
+    kernel = UpsampleKernel(
+        mode=node.how,
+        images=x.shape[0],
+        channels=x.shape[1],
+        size=(x.shape[2], x.shape[3]),
+        out_size=(out.shape[2], out.shape[3]),
+        x_strides=image_strides(x),
+        out_strides=image_strides(out),
+        scale_factor=node.scales,
+        align_corners=node.align_corners,
+        axes=node.output.rank - 2,
+        kept=(_stays(node, x, out, 2), _stays(node, x, out, 3)),
+        is_dynamic=selector.has_dynamic_images,
+    )
+    selector.call(kernel, x, out, selector.constant(kernel.tables))
+
+
+def _stays(node: Upsample, x: View, out: View, axis: int) -> bool:
+    """Whether an axis stays as it is, for no need of interpolation or as the only row of a sequence."""
+    is_row_of_sequence = node.output.rank == 3 and axis == 2
+    return is_row_of_sequence or (node.how == "bilinear" and x.shape[axis] == out.shape[axis])

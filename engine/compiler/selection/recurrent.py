@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from engine.compiler.contraction.epilogue import NOTHING
 from engine.compiler.graph import Recurrent
 from engine.compiler.kernels.cells import GATES, interleaved
-from engine.compiler.kernels.recurrent import Recurrence
-from engine.compiler.kernels.recurrent_parts import RecurrentShape
+from engine.compiler.kernels.recurrent import Recurrence, RecurrentShape
 from engine.compiler.memory.view import View
 from engine.compiler.memory.weights import Packing
 from engine.compiler.selection.call import Selector, row_by_row, selects, view_of

@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.contraction.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.contraction.pixel_groups import PixelGroups
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.contraction.staged_convolution import StagedConvolution
 from engine.compiler.contraction.staged_layout import StagedLayout, choose_runs
+from engine.compiler.contraction.staged_loops import PixelGroups
 from engine.compiler.contraction.staging import can_stage_planes
 from engine.compiler.emit.bfloat16 import dot, pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target, bf16_targets, supported_targets
-from engine.compiler.kernels.bf16_pooling import Bf16Pooling
 from engine.compiler.kernels.bf16_rate import bf16_speedup
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
@@ -343,7 +342,7 @@ def test_maximum_of_pairs(target: Target) -> None:
         x = rounded_to_bfloat16(numbers(2, 7, 9, 2 * words))
         x[0, 2, 3], x[1, 4, 5, 0], x[1, 5, 5, 1] = -np.inf, np.nan, np.inf
         wanted = largest_of_windows(x, window, stride, padding, lowest=-np.inf)
-        kernel = pooling(Bf16Pooling, target, x, words, window, stride, padding)
+        kernel = pooling(target, x, words, window, stride, padding, is_bf16=True)
         _, out = run(kernel, target, pairs_of(x), np.zeros((*wanted.shape[:3], words), np.float32))
         numbers_out = (out.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
         np.testing.assert_array_equal(numbers_out, wanted)

@@ -16,8 +16,7 @@ from engine.compiler.contraction.tile import MANY_ROWS, choose_tile
 from engine.compiler.emit.jit import Kernel, general
 from engine.compiler.emit.pointwise import Apply, Leaf
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.dynamic_elementwise import dynamic_kernel
-from engine.compiler.kernels.elementwise import copy, elementwise
+from engine.compiler.kernels.elementwise import copy, dynamic_kernel, elementwise
 from engine.compiler.kernels.normalization import LayerNormKernel
 from engine.compiler.kernels.reduction import reduction
 from engine.compiler.kernels.softmax import SoftmaxKernel

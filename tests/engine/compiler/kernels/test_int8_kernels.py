@@ -1,6 +1,5 @@
 """Kernels of integers but convolutions: conversions, pooling, depthwise convolution; bit for bit."""
 
-from dataclasses import fields
 from itertools import product
 
 import numpy as np
@@ -8,10 +7,8 @@ import pytest
 
 from engine.compiler.contraction.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.emit.target import Target, supported_targets
-from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel, RequantizeKernel
+from engine.compiler.kernels.conversion import ConversionKernel
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.int8_depthwise import Int8Depthwise
-from engine.compiler.kernels.int8_pooling import Int8Pooling
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
 from tests.cases import check_each
@@ -46,7 +43,7 @@ def check_quantize(target: Target, size: Pair, is_planes: bool, scale: TensorSca
     count = -(-channels // 4)
     given = np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if is_planes else x
     plane, row = 3 * columns, columns
-    kernel = QuantizeKernel(
+    kernel = ConversionKernel(
         images=2,
         size=(3, columns),
         channels=channels,
@@ -56,7 +53,8 @@ def check_quantize(target: Target, size: Pair, is_planes: bool, scale: TensorSca
             else (plane * channels, 1, columns * channels, channels)
         ),
         out_strides=(plane * count, 1, row * count, count),
-        scale=scale,
+        x_scale=None,
+        out_scale=scale,
         lanes=target.lanes,
     )
     _, out = run(kernel, target, given, np.zeros((2, 3, columns, count), np.float32))
@@ -71,13 +69,14 @@ def test_integers_become_float32(target: Target) -> None:
     def check(channels: int) -> None:
         integers = np.random.default_rng(0).integers(0, 256, (2, 3, 5, channels)).astype(np.uint8)
         count = -(-channels // 4)
-        kernel = DequantizeKernel(
+        kernel = ConversionKernel(
             images=2,
             size=(3, 5),
             channels=channels,
             x_strides=(15 * count, 1, 5 * count, count),
             out_strides=(15 * channels, 1, 5 * channels, channels),
-            scale=SCALE,
+            x_scale=SCALE,
+            out_scale=None,
             lanes=target.lanes,
         )
         _, out = run(kernel, target, packed(integers), np.zeros((2, 3, 5, channels), np.float32))
@@ -98,14 +97,14 @@ def check_requantize(target: Target, channels: int, scale: TensorScale, others: 
     integers = np.resize(np.random.default_rng(0).permutation(256), (2, 3, 43, channels)).astype(np.uint8)
     count = -(-channels // 4)
     wide = count + others
-    kernel = RequantizeKernel(
+    kernel = ConversionKernel(
         images=2,
         size=(3, 43),
         channels=channels,
         x_strides=(129 * count, 1, 43 * count, count),
         out_strides=(129 * wide, 1, 43 * wide, wide),
         x_scale=SCALE,
-        scale=scale,
+        out_scale=scale,
         lanes=target.lanes,
     )
     _, out = run(kernel, target, packed(integers), np.full((2, 3, 43, wide), 7, np.float32))
@@ -117,13 +116,14 @@ def check_requantize(target: Target, channels: int, scale: TensorScale, others: 
 
 def test_channels_of_an_output_that_lie_apart_are_refused() -> None:
     target = supported_targets()[0]
-    kernel = DequantizeKernel(
+    kernel = ConversionKernel(
         images=1,
         size=(1, 1),
         channels=4,
         x_strides=(1, 1, 1, 1),
         out_strides=(8, 2, 2, 2),
-        scale=SCALE,
+        x_scale=SCALE,
+        out_scale=None,
         lanes=target.lanes,
     )
     with pytest.raises(ValueError, match="lie 2 elements apart"):
@@ -136,7 +136,7 @@ def test_maximum_over_windows(target: Target) -> None:
         (window, stride, padding), words = case
         x = np.random.default_rng(0).integers(0, 256, (2, 7, 9, 4 * words)).astype(np.uint8)
         wanted = largest_of_windows(x, window, stride, padding, lowest=0)
-        kernel = pooling(Int8Pooling, target, x, words, window, stride, padding)
+        kernel = pooling(target, x, words, window, stride, padding)
         _, out = run(kernel, target, packed(x), np.zeros((*wanted.shape[:3], words), np.float32))
         np.testing.assert_array_equal(unpacked(out, 4 * words), wanted)
 
@@ -161,16 +161,16 @@ def check_depthwise(
     size = output_size(x, kernel, stride, (1, 1), (2 * padding[0], 2 * padding[1]))
     count = -(-channels // 4)
     out_words = channels if out_scale is None else count
-    tuned = Depthwise.tuned(
+    made = Depthwise.tuned(
         target,
         shape=ConvShape(
             images=2, size=size, channels=1, filters=1, kernel=kernel, stride=stride, groups=channels
         ),
         padding=ImplicitPadding((9, 11), padding),
         strides=ImageStrides(strides(9, 11, count), strides(*size, out_words)),
+        x_scale=TensorScale(0.5, 77),
+        out_scale=out_scale,
     )
-    chosen = {field.name: getattr(tuned, field.name) for field in fields(tuned)}
-    made = Int8Depthwise(**chosen, x_scale=TensorScale(0.5, 77), out_scale=out_scale)
     out_array = np.zeros((2, *size, out_words), np.float32)
     *_, out = run(made, target, packed(x), *made.pack(weight, scales), out_array)
     expected = summed(x.astype(np.int64) - 77, weight, stride, padding, channels) * scales[0] + scales[1]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from engine.compiler.contraction.tile import Tile
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.cells import GATES, interleaved
-from engine.compiler.kernels.recurrent import Recurrence
-from engine.compiler.kernels.recurrent_parts import RecurrentShape
+from engine.compiler.kernels.recurrent import Recurrence, RecurrentShape
 from engine.dtypes import Array
 from engine.kernels import recurrent as reference
 from tests.cases import check_each

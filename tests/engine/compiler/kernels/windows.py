@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.compiler.contraction.shapes import ImageStrides
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.int8_pooling import Int8Pooling
+from engine.compiler.kernels.word_pooling import WordPooling
 from engine.dtypes import Array
 from tests.engine.compiler.kernels.images import Pair, output_size, strides
 
@@ -18,18 +18,12 @@ WINDOWS: tuple[tuple[Pair, Pair, Pair], ...] = (
 
 
 def pooling(
-    kind: type[Int8Pooling],
-    target: Target,
-    x: Array,
-    words: int,
-    window: Pair,
-    stride: Pair,
-    padding: Pair,
-) -> Int8Pooling:
+    target: Target, x: Array, words: int, window: Pair, stride: Pair, padding: Pair, *, is_bf16: bool = False
+) -> WordPooling:
     """Return the kernel for an image (images, rows, columns, channels), so many elements to a pixel."""
     images, rows, columns, _ = x.shape
     size = _size(x, window, stride, padding)
-    return kind(
+    return WordPooling(
         images=images,
         words=words,
         x_size=(rows, columns),
@@ -39,6 +33,7 @@ def pooling(
         padding=padding,
         strides=ImageStrides(strides(rows, columns, words), strides(*size, words)),
         lanes=target.lanes,
+        is_bf16=is_bf16,
     )
 
 

@@ -92,7 +92,7 @@ def assembly_of(folder: Path, target: Target, precision: Precision) -> str:
         always_rounding(precision is Precision.BF16),
         assembling(plan, leaving, Selector(target, 2, PackedStore(), precision)) as assembler,
     ):
-        kernels = {call.kernel for call in assembler.build().calls}
+        kernels = {call.kernel for call, _ in assembler.calls}
         return "\n".join(jit.assembly(kernel, target) for kernel in kernels)
 
 

@@ -1,4 +1,4 @@
-"""Maximum pooling of 8-bit integers, four channels to an element.
+"""Maximum pooling of 8-bit integers, four channels to an element, or of bfloat16, two.
 
 Arguments: input, output; elements of both are contiguous along channels. Rows and pixels outside the input are taken
 to be the nearest inside, which their window has as well: so they change no maximum.
@@ -7,6 +7,7 @@ to be the nearest inside, which their window has as well: so they change no maxi
 from dataclasses import dataclass
 
 from engine.compiler.contraction.shapes import ImageStrides
+from engine.compiler.emit.bfloat16 import largest_pairs
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.int8 import largest_bytes
 from engine.compiler.emit.jit import Kernel
@@ -18,8 +19,8 @@ _CHUNK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Int8Pooling(Kernel):
-    """A maximum over windows of one exact shape.
+class WordPooling(Kernel):
+    """A maximum over windows of one exact shape; NaN of bfloat16 goes on.
 
     Attributes:
         images: batch.
@@ -31,6 +32,7 @@ class Int8Pooling(Kernel):
         padding: rows above and pixels on the left, less than the window has.
         strides: elements between images, rows and pixels of input and output.
         lanes: float32 lanes of a vector.
+        is_bf16: whether elements are pairs of bfloat16; else four integers.
     """
 
     images: int
@@ -42,6 +44,7 @@ class Int8Pooling(Kernel):
     padding: tuple[int, int]
     strides: ImageStrides
     lanes: int
+    is_bf16: bool = False
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -89,19 +92,7 @@ class Int8Pooling(Kernel):
         return self.padding[axis] > 0 or end > self.x_size[axis]
 
     def _emit_pixel(self, e: Emitter, x: IRValue, out: IRValue, places: list[IRIndex]) -> None:
-        whole = self.words - self.words % self.lanes
-        if whole:
-            with e.loop(0, whole, self.lanes) as word:
-                self._emit_words(e, x, out, places, word.index, self.lanes)
-        if whole < self.words:
-            self._emit_words(e, x, out, places, whole, self.words - whole)
-
-    def _emit_words(
-        self, e: Emitter, x: IRValue, out: IRValue, places: list[IRIndex], word: IRIndex, count: int
-    ) -> None:
-        values = [e.load(x, place, word, count=count) for place in places]
-        e.store(self._largest(e, values), out, word, count=count)
-
-    def _largest(self, e: Emitter, values: list[IRValue]) -> IRValue:
-        """Return the larger numbers of vectors of elements."""
-        return largest_bytes(e, values)
+        for word, count in e.each_vector(self.words):
+            values = [e.load(x, place, word, count=count) for place in places]
+            largest = largest_pairs(e, values) if self.is_bf16 else largest_bytes(e, values)
+            e.store(largest, out, word, count=count)
