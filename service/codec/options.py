@@ -44,6 +44,11 @@ class Options:
     outputs: bool | None = None
     task: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_observed(self) -> bool:
+        """Whether the run keeps operands or computes statistics, which makes it slower."""
+        return bool(self.capture) or (self.trace or TraceLevel.OFF) >= TraceLevel.STATISTICS
+
     def overridden_by(self, other: "Options") -> "Options":
         """Return these options, overridden by those that `other` sets; the query overrides the body."""
         return Options(

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 from pydantic import BaseModel, Field, ValidationError
 
-from engine import TraceLevel
+from engine import RunResult, TraceLevel
 from service.codec import JSON_TYPE, Decoded, Options
 from service.codec.response import EncodedResponse
 from service.codec.texts import bind_texts
@@ -17,7 +17,6 @@ from service.config.limits import Limits
 from service.config.wording import problem_of
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import RunOutcome
 from service.tasks.text_embedding import TextEmbedding, TextVector
 from service.tasks.text_span import TextSpan
 
@@ -131,14 +130,14 @@ class EmbeddingExchange:
         self.spans = decoded.spans
         return decoded
 
-    def encode(self, outcome: RunOutcome) -> EncodedResponse:
+    def encode(self, result: RunResult) -> EncodedResponse:
         """Return the response.
 
         Raises:
             ServiceError: 422 where the outputs are no vectors, or have another number of dimensions than asked for.
         """
         spans: Sequence[Any] = self.spans
-        predicted = self.model.task.predict(outcome.result.outputs, spans, {}) or ()
+        predicted = self.model.task.predict(result.outputs, spans, {}) or ()
         vectors = [one for item in predicted for one in item if isinstance(one, TextVector)]
         width = vectors[0].embedding.size if vectors else 0
         wanted = self.request.dimensions

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from engine import Array, KuiperError, RuntimeGraph, TensorSpec, TraceLevel, Value
+from engine import Array, KuiperError, RunResult, RuntimeGraph, TensorSpec, TraceLevel, Value
 from service.codec import (
     JSON_TYPE,
     Decoded,
@@ -31,7 +31,7 @@ from service.errors import ServiceError, did_you_mean, shown
 from service.images.geometry import ImageGeometry
 from service.infer.rendering import PNG_TYPE, check_drawable, render
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, ProtocolName, RunOutcome
+from service.scheduling.job import Job, ProtocolName, Timestamps
 from service.tasks import Prediction, Task
 from service.tasks.text_span import TextSpan
 
@@ -54,7 +54,7 @@ class InferExchange:
         options: what the query asks for; completed by what the body asks for when it is decoded.
         media_type: media type of the response.
         limits: how much the request may ask for.
-        received_ns: `perf_counter_ns` of the moment when the body was complete.
+        timestamps: those of its job.
         client: who sent the request.
         timeout: timeout of the request in seconds; None for the default.
         pictures: those of the body, once it is decoded; their bytes only where they are drawn on.
@@ -68,7 +68,7 @@ class InferExchange:
     options: Options
     media_type: str
     limits: Limits
-    received_ns: int = 0
+    timestamps: Timestamps = field(default_factory=Timestamps)
     client: Peer = ""
     timeout: float | None = None
     pictures: tuple[Picture, ...] = ()
@@ -105,14 +105,14 @@ class InferExchange:
 
     def call(self, body: bytes, received_ns: int) -> Job[EncodedResponse]:
         """Return the call. Raises nothing: the body is decoded later, by a worker."""
-        self.body, self.received_ns = body, received_ns
+        self.body, self.timestamps.received = body, received_ns
         return Job(
             model=self.model,
             protocol=self.name,
             request_id=self.request_id,
             decode=self.decode,
             encode=self.encode,
-            received_ns=received_ns,
+            timestamps=self.timestamps,
             client=self.client,
             timeout=self.timeout,
         )
@@ -148,14 +148,14 @@ class InferExchange:
         self.body = b""
         return Decoded(decoded.inputs, self.options, decoded.pictures if self.model.steps else ())
 
-    def encode(self, outcome: RunOutcome) -> EncodedResponse:
+    def encode(self, result: RunResult) -> EncodedResponse:
         """Return the response.
 
         Raises:
             ServiceError: 413 `response_too_large`; 422 where the task cannot read the outputs.
             NeedsDecoderError: the picture is large, and this thread leaves those to others, which call this again.
         """
-        ports, result, timestamps = self.model.graph.outputs, outcome.result, outcome.timestamps
+        ports, timestamps = self.model.graph.outputs, self.timestamps
         self.limits.check_response(array_bytes([*result.outputs, *result.captured.values()]))
         items: Sequence[Any] = geometries(self.pictures) if self.pictures else self.spans
         predictions = self.model.task.predict(result.outputs, items, self.options.task)
@@ -165,7 +165,7 @@ class InferExchange:
             decode_ms=(timestamps.decode_end - timestamps.decode_start) / 1e6,
             queue_ms=timestamps.queue_ns / 1e6,
             forward_ms=(timestamps.forward_end - timestamps.forward_start) / 1e6,
-            is_observed=outcome.is_observed,
+            is_observed=self.options.is_observed,
         )
         warning = None if predictions is None else self.model.task.remark(predictions)
         response = build_response(
@@ -182,7 +182,7 @@ class InferExchange:
         if self.media_type == JSON_TYPE and not self._returns_outputs:
             leave_out_data(response)
         return EncodedResponse(
-            encode(response, self.media_type, self.received_ns, limits=self.limits), self.media_type
+            encode(response, self.media_type, timestamps.received, limits=self.limits), self.media_type
         )
 
     @property

@@ -44,7 +44,7 @@ class Telemetry:
 
     @property
     def observers(self) -> list[CallObserver]:
-        """All that get the record of each call when it has ended."""
+        """All that get each job that has ended."""
         observers: list[CallObserver] = [self.statistics, self.recent, *self.metrics.observers]
         return observers if self.spans is None else [*observers, self.spans]
 

@@ -5,7 +5,7 @@
 What happens is counted where it happens, by counters and histograms of `prometheus_client` in `Metrics.registry`. What
 the server is like is a class with a method `collect(snapshot)` that yields `prometheus_client` metric families, in a
 module of its own; it is registered in the list `COLLECTORS`. One that has to count something new also has a method
-`observe(record)`, which gets the record of every call that has ended.
+`observe(job)`, which gets every job that has ended.
 """
 
 from collections.abc import Callable

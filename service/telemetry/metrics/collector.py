@@ -43,8 +43,8 @@ class Snapshot:
 class Collector(Protocol):
     """Turns a snapshot of the server into metric families.
 
-    A collector that also has a method `observe(CallRecord)` is a `CallObserver`: it gets the record of every call, and
-    can count what no other part of the server counts.
+    A collector that also has a method `observe(Job)` is a `CallObserver`: it gets every job that has ended, and can
+    count what no other part of the server counts.
     """
 
     def collect(self, snapshot: Snapshot) -> Iterable[Metric]:

@@ -67,7 +67,7 @@ class Metrics:
 
     @property
     def observers(self) -> list[CallObserver]:
-        """The collectors that count something themselves, and therefore get the record of every call."""
+        """The collectors that count something themselves, and therefore get every job that has ended."""
         return [collector for collector in self._collectors if isinstance(collector, CallObserver)]
 
     def publish(self, snapshot: Snapshot) -> None:

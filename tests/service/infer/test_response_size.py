@@ -16,7 +16,6 @@ from service.errors import ServiceError
 from service.infer.exchange import InferExchange, PlannedSize, array_bytes, planned_size
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.job import RunOutcome, Timestamps
 from service.v2.compression import GZIP, IDENTITY
 from service.v2.exchange import V2Exchange
 from tests.service.models import DIGIT_CONFIG, add_model
@@ -50,14 +49,14 @@ def exchange(
     body = BytesIO()
     np.save(body, rows())
     chosen = Options(**options)
-    return InferExchange(model, "r", body.getvalue(), "application/x-npy", chosen, accepted, limits, 0)
+    return InferExchange(model, "r", body.getvalue(), "application/x-npy", chosen, accepted, limits)
 
 
 def respond(made: InferExchange | V2Exchange) -> EncodedResponse:
     decoded = made.decode()
     graph = made.model.graph if isinstance(made, InferExchange) else made._model.graph
     result: RunResult = graph.run(decoded.inputs, capture=decoded.options.capture or ())
-    return made.encode(RunOutcome(result, Timestamps(), ROWS))
+    return made.encode(result)
 
 
 def check_refused(made: InferExchange | V2Exchange, unit: str = "bytes") -> None:
