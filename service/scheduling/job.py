@@ -6,7 +6,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from enum import Enum
 from time import monotonic, perf_counter_ns
-from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from engine import OVERDUE, Array, RunResult, RunTrace, TraceLevel
 from service.codec import Decoded
@@ -211,7 +211,6 @@ class Job(Generic[Payload]):
         self.message = None if error is None else str(error) or type(error).__name__
 
 
-@runtime_checkable
 class CallObserver(Protocol):
     """Receives each job that has ended."""
 

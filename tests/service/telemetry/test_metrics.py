@@ -15,13 +15,7 @@ from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import CallStatus, Job
 from service.scheduling.scheduler import Scheduler
 from service.telemetry import metrics
-from service.telemetry.metrics import (
-    COLLECTORS,
-    Metrics,
-    Snapshot,
-    asks_for_openmetrics,
-    make_collectors,
-)
+from service.telemetry.metrics import Metrics, Snapshot, asks_for_openmetrics
 from service.telemetry.request_log import RequestLog
 from service.telemetry.statistics import InferenceStatistics
 from tests.service.scheduling.stubs import settings_of
@@ -61,13 +55,13 @@ class Server:
 
     def __init__(self, *models: LoadedModel) -> None:
         self.models = list(models)
-        self.metrics = Metrics(make_collectors())
+        self.metrics = Metrics(metrics.COLLECTORS)
         self.statistics = InferenceStatistics(self.metrics.registry, clock=lambda: START + 30 * MS)
         self.request_log = RequestLog(self.metrics.registry)
 
     def observe(self, *records: Job[Any]) -> None:
         for record in records:
-            for observer in (self.statistics, *self.metrics.observers):
+            for observer in (self.statistics, *metrics.OBSERVERS):
                 observer.observe(record)
 
     def respond(self, method: str, route: str | None, status: int, seconds: float) -> None:
@@ -263,7 +257,9 @@ class EndingMetrics:
 
 
 def test_collector_that_is_registered_counts_and_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "COLLECTORS", [*COLLECTORS, EndingMetrics])
+    added = EndingMetrics()
+    monkeypatch.setattr(metrics, "COLLECTORS", [*metrics.COLLECTORS, added.collect])
+    monkeypatch.setattr(metrics, "OBSERVERS", [added])
     server = Server(DIGITS)
     server.observe(make_job(), make_job(), make_job(CallStatus.REJECTED))
     samples = server.samples()

@@ -49,7 +49,7 @@ class Process:
 
     def __init__(self, number: int) -> None:
         self.state = Counted()
-        self.metrics = Metrics([self.state], number)
+        self.metrics = Metrics([self.state.collect], number)
         self.values = values.ValueClass
         self.statistics = InferenceStatistics(self.metrics.registry, self.metrics.source, clock=lambda: 10**9)
 
