@@ -44,7 +44,7 @@ def test_answered_request_counts_each_of_its_parts() -> None:
     assert counted.compute_infer == Duration(1, 10 * MS)
     assert counted.compute_output == Duration(1, 3 * MS)
     assert (counted.inference_count, counted.execution_count) == (1, 1)
-    assert counted.fail == Duration()
+    assert counted.fail == Duration(0, 0)
 
 
 def test_histograms_count_the_same_in_seconds() -> None:
@@ -97,7 +97,7 @@ def test_failures_count_by_reason_until_now() -> None:
     counted = observed(rejected, make_job(CallStatus.BACKEND, leads_run=False))
     assert counted.fail == Duration(2, 60 * MS)
     assert counted.failures == {"REJECTED": 1, "CANCELED": 0, "BACKEND": 1, "OTHER": 0}
-    assert (counted.success, counted.inference_count, counted.execution_count) == (Duration(), 0, 0)
+    assert (counted.success, counted.inference_count, counted.execution_count) == (Duration(0, 0), 0, 0)
     assert counted.last_inference == 0
 
 
@@ -106,7 +106,7 @@ def test_run_counts_though_the_client_of_its_leader_left() -> None:
     counted = observed(left, make_job(batch_size=2, leads_run=False))
     assert (counted.execution_count, counted.inference_count) == (1, 1)
     assert counted.batches[2].compute_infer == Duration(1, 10 * MS)
-    assert counted.batches[2].compute_output == Duration()
+    assert counted.batches[2].compute_output == Duration(0, 0)
 
 
 def test_run_that_did_not_come_to_its_end_is_none() -> None:
