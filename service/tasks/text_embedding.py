@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import Field
 
 from engine import Array
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.errors import ServiceError
-from service.schemas import JsonNumber
 from service.tasks.chosen_output import choose_output
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.text_span import TextSpan
@@ -35,22 +34,10 @@ class TextEmbeddingConfig(TomlTable):
 
 @dataclass(frozen=True, slots=True)
 class TextVector(Prediction):
-    """The vector of a text.
-
-    Attributes:
-        embedding: the vector, float32.
-        tokens: how many tokens the text has; 0 where the request sent ids.
-    """
-
-    embedding: Array
-    tokens: int
-
-
-class TextVectorView(BaseModel):
     """The vector of a text."""
 
-    embedding: list[JsonNumber]
-    tokens: int
+    embedding: Array
+    tokens: Annotated[int, Field(description="0 where the request sent ids")]
 
 
 class TextEmbedding(Task):
@@ -62,7 +49,7 @@ class TextEmbedding(Task):
 
     name = "text-embedding"
     keys = TaskKeys(TextEmbeddingConfig)
-    view = TextVectorView
+    prediction = TextVector
     returns_outputs = False
 
     def __init__(self, model: TaskModel) -> None:
