@@ -1,6 +1,7 @@
 """The Open Inference Protocol (v2): inference, health, metadata, statistics, the repository, trace and log settings."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
@@ -9,16 +10,15 @@ from service.config.override import parse_load_parameters
 from service.context import context_of
 from service.http.document import read_document
 from service.repository.loaded_model import LoadedModel
+from service.repository.model_entry import IndexLine
 from service.services import services_of
 from service.v2.document import Document, member
 from service.v2.exchange import V2Exchange
 from service.v2.log_settings import change_log_settings, show_log_settings
 from service.v2.metadata import describe_config, describe_model, describe_server
 from service.v2.openapi import DOCUMENT_OPERATION, INFER_OPERATION, INFER_RESPONSES, v2_errors
-from service.v2.repository_index import describe_index
 from service.v2.schemas import (
     EmptyResponse,
-    IndexLine,
     Live,
     LogSettingView,
     ModelConfiguration,
@@ -149,8 +149,7 @@ async def show_index(request: Request) -> list[IndexLine]:
     document = await read_document(request)
     only_ready = bool(member(document, "ready", bool, ""))
     services = services_of(request)
-    lines = await services.loading_threads.run(services.repository.index)
-    return describe_index(lines, only_ready=only_ready)
+    return await services.loading_threads.run(partial(services.repository.index, only_ready=only_ready))
 
 
 @router.post("/v2/repository/models/{name}/load", responses=_LOAD_ERRORS, openapi_extra=DOCUMENT_OPERATION)

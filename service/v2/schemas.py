@@ -116,15 +116,6 @@ class ModelConfiguration(_View):
     parameters: dict[str, StringValue]
 
 
-class IndexLine(_View):
-    """A version of a model in the repository, or a model without known versions."""
-
-    name: str
-    version: str | None = None
-    state: str = Field(description="READY, LOADING or UNAVAILABLE")
-    reason: str = Field(description="why it is not served; empty if it is")
-
-
 class EmptyResponse(_View):
     """The model was loaded or unloaded."""
 
