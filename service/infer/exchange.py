@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from starlette.datastructures import QueryParams
@@ -16,7 +16,6 @@ from service.codec import (
     Decoded,
     Options,
     Picture,
-    Timing,
     build_response,
     decode,
     encode,
@@ -141,10 +140,10 @@ class InferExchange:
         if self.options.capture:
             named = find_operands(graph, self.options.capture)
             self.options = replace(self.options, capture=named)
-            size = planned_size(graph, decoded.inputs, named)
-            self.limits.check_response(size.binary)
+            binary, text = planned_size(graph, decoded.inputs, named)
+            self.limits.check_response(binary)
             if self.media_type == JSON_TYPE:
-                self.limits.check_text(size.text)
+                self.limits.check_text(text)
         self.body = b""
         return Decoded(decoded.inputs, self.options, decoded.pictures if self.model.steps else ())
 
@@ -161,12 +160,11 @@ class InferExchange:
         predictions = self.model.task.predict(result.outputs, items, self.options.task)
         if self.media_type == PNG_TYPE:
             return self._draw(predictions)
-        timing = Timing(
-            decode_ms=(timestamps.decode_end - timestamps.decode_start) / 1e6,
-            queue_ms=timestamps.queue_ns / 1e6,
-            forward_ms=(timestamps.forward_end - timestamps.forward_start) / 1e6,
-            is_observed=self.options.is_observed,
-        )
+        timing = {
+            "decode_ms": (timestamps.decode_end - timestamps.decode_start) / 1e6,
+            "queue_ms": timestamps.queue_ns / 1e6,
+            "forward_ms": (timestamps.forward_end - timestamps.forward_start) / 1e6,
+        }
         warning = None if predictions is None else self.model.task.remark(predictions)
         response = build_response(
             self.model.name,
@@ -178,6 +176,7 @@ class InferExchange:
             timing,
             warning,
             self.pictures,
+            self.options.is_observed,
         )
         if self.media_type == JSON_TYPE and not self._returns_outputs:
             leave_out_data(response)
@@ -280,19 +279,9 @@ _LEAST_TEXT = 2
 """Bytes of any other number, with its comma, at least."""
 
 
-class PlannedSize(NamedTuple):
-    """How large arrays will be.
-
-    Attributes:
-        binary: their bytes.
-        text: about their bytes as JSON; no tensor that is known from networks has much less.
-    """
-
-    binary: int = 0
-    text: int = 0
-
-
-def planned_size(graph: RuntimeGraph, inputs: Mapping[str, Array], capture: Collection[str]) -> PlannedSize:
+def planned_size(
+    graph: RuntimeGraph, inputs: Mapping[str, Array], capture: Collection[str]
+) -> tuple[int, int]:
     """Return how large the operands will be that a run is to capture.
 
     Args:
@@ -301,16 +290,16 @@ def planned_size(graph: RuntimeGraph, inputs: Mapping[str, Array], capture: Coll
         capture: names of operands.
 
     Returns:
-        The size of those whose shapes are known before the run; 0 where the graph does not run on such inputs, which
-        the run will show.
+        Of those whose shapes are known before the run: their bytes, and about their bytes as JSON; no tensor that is
+        known from networks has much less. 0 where the graph does not run on such inputs, which the run will show.
     """
     given = [TensorSpec(inputs[port.operand].shape, inputs[port.operand].dtype) for port in graph.inputs]
     try:
         plan = graph.plan(given)
     except KuiperError:
-        return PlannedSize()
+        return 0, 0
     specs = [spec for name in capture if name in plan.specs for spec in _tensors(plan.specs[name])]
-    return PlannedSize(sum(spec.nbytes for spec in specs), sum(map(_text_bytes, specs)))
+    return sum(spec.nbytes for spec in specs), sum(map(_text_bytes, specs))
 
 
 def array_bytes(values: Iterable[Value]) -> int:
