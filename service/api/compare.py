@@ -14,7 +14,7 @@ from service.http.body import read_body
 from service.inspection.comparison_request import read_comparison
 from service.inspection.comparison_schemas import ComparisonView
 from service.inspection.variant import Variant, build_variant
-from service.services import services_of
+from service.services import find_model, services_of
 
 router = APIRouter(tags=["models"])
 
@@ -55,8 +55,7 @@ async def compare_runs(
     by names of operands or operators to compare with.
     """
     services, context = services_of(request), context_of(request)
-    loaded = services.repository.find(model, version)
-    context.model = loaded.name
+    loaded = find_model(request, model, version)
     if loaded.steps:
         names = ", ".join(step.model.name for step in loaded.steps)
         message = f"model {loaded.name!r} is a pipeline; compare the models of its steps: {names}"
