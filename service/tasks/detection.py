@@ -19,10 +19,6 @@ _LEAST = 0.01
 """Confidence of the boxes that are looked at where a score is followed as it falls."""
 
 
-class DetectionConfig(BoxesConfig):
-    """How outputs become boxes with labels."""
-
-
 @dataclass(frozen=True, slots=True)
 class Detected(Prediction):
     """Something that was found in a picture."""
@@ -37,7 +33,7 @@ class Detection(Task):
     """The task of models that find things: YOLOv5, YOLOv8 and YOLO11, decoded or not."""
 
     name = "detection"
-    keys = TaskKeys(DetectionConfig, takes_labels=True)
+    keys = TaskKeys(BoxesConfig, takes_labels=True)
     prediction = Detected
     parameters = BoxParameters
     returns_outputs = False
@@ -45,7 +41,7 @@ class Detection(Task):
 
     def __init__(self, model: TaskModel) -> None:
         super().__init__(model)
-        self._finder = BoxFinder(model, model.config.task_table(DetectionConfig))
+        self._finder = BoxFinder(model, model.config.task_table(BoxesConfig))
 
     def predict(
         self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]

@@ -155,8 +155,7 @@ class _ShadowJob(Generic[Payload]):
 
     def _decode(self) -> Decoded:
         decoded = self._decode_call()
-        options = decoded.options
-        if not options.capture and (options.trace or TraceLevel.OFF) < TraceLevel.STATISTICS:
+        if not decoded.options.is_observed:
             self.inputs = decoded.inputs
         return decoded
 
