@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -18,7 +18,6 @@ from service.config.wording import problem_of
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.tasks.text_embedding import TextEmbedding, TextVector
-from service.tasks.text_span import TextSpan
 
 MAX_BYTES = 4 << 20
 """Longest body: it is parsed before it is known which model it is for."""
@@ -98,13 +97,13 @@ class EmbeddingExchange:
         model: the model.
         request: what was asked for.
         limits: how much it may ask for.
-        spans: where the tokens of each text lie, once it is decoded.
+        token_counts: how many tokens each text has, once it is decoded.
     """
 
     model: LoadedModel
     request: EmbeddingRequest
     limits: Limits
-    spans: tuple[TextSpan, ...] = field(default=())
+    token_counts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that the model makes vectors of texts.
@@ -127,7 +126,7 @@ class EmbeddingExchange:
         """
         graph, config = self.model.graph, self.model.config
         decoded = bind_texts(self.request.texts, graph.inputs, config, self.limits, _OPTIONS)
-        self.spans = decoded.spans
+        self.token_counts = decoded.token_counts
         return decoded
 
     def encode(self, result: RunResult) -> EncodedResponse:
@@ -136,8 +135,8 @@ class EmbeddingExchange:
         Raises:
             ServiceError: 422 where the outputs are no vectors, or have another number of dimensions than asked for.
         """
-        spans: Sequence[Any] = self.spans
-        predicted = self.model.task.predict(result.outputs, spans, {}) or ()
+        counts: Sequence[Any] = self.token_counts
+        predicted = self.model.task.predict(result.outputs, counts, {}) or ()
         vectors = [one for item in predicted for one in item if isinstance(one, TextVector)]
         width = vectors[0].embedding.size if vectors else 0
         wanted = self.request.dimensions

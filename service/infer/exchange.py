@@ -32,7 +32,6 @@ from service.infer.rendering import PNG_TYPE, check_drawable, render
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.job import Job, ProtocolName, Timestamps
 from service.tasks import Prediction, Task
-from service.tasks.text_span import TextSpan
 
 DEFAULTS = Options(trace=TraceLevel.ON, capture=())
 """Options of a request that sets none."""
@@ -57,7 +56,7 @@ class InferExchange:
         client: who sent the request.
         timeout: timeout of the request in seconds; None for the default.
         pictures: those of the body, once it is decoded; their bytes only where they are drawn on.
-        spans: where the tokens of its texts lie, once it is decoded.
+        token_counts: how many tokens its texts have, once it is decoded.
     """
 
     model: LoadedModel
@@ -71,7 +70,7 @@ class InferExchange:
     client: Peer = ""
     timeout: float | None = None
     pictures: tuple[Picture, ...] = ()
-    spans: tuple[TextSpan, ...] = ()
+    token_counts: tuple[int, ...] = ()
 
     name: ClassVar = ProtocolName.INFER
     takes_encoded_body: ClassVar = False
@@ -135,7 +134,7 @@ class InferExchange:
         self.options = DEFAULTS.overridden_by(decoded.options).overridden_by(self.options)
         if decoded.pictures:
             self.pictures = decoded.pictures
-        self.spans = decoded.spans
+        self.token_counts = decoded.token_counts
         self._choose_media_type()
         if self.options.capture:
             named = find_operands(graph, self.options.capture)
@@ -156,7 +155,7 @@ class InferExchange:
         """
         ports, timestamps = self.model.graph.outputs, self.timestamps
         self.limits.check_response(array_bytes([*result.outputs, *result.captured.values()]))
-        items: Sequence[Any] = geometries(self.pictures) if self.pictures else self.spans
+        items: Sequence[Any] = geometries(self.pictures) if self.pictures else self.token_counts
         predictions = self.model.task.predict(result.outputs, items, self.options.task)
         if self.media_type == PNG_TYPE:
             return self._draw(predictions)

@@ -14,7 +14,6 @@ from service.config.toml_table import TomlTable
 from service.errors import ServiceError
 from service.tasks.chosen_output import choose_output
 from service.tasks.task import Prediction, Task, TaskModel
-from service.tasks.text_span import TextSpan
 
 
 class TextEmbeddingConfig(TomlTable):
@@ -70,7 +69,7 @@ class TextEmbedding(Task):
 
         Args:
             outputs: the chosen one is (batch, features) or (batch, tokens, features).
-            images: for each text where its tokens lie in its row; empty where the request sent ids, of which all
+            images: for each text how many tokens its row begins with; empty where the request sent ids, of which all
                 count then.
             parameters: none.
 
@@ -78,7 +77,7 @@ class TextEmbedding(Task):
             ServiceError: 422 `no_vectors` where the input's size made an output of another shape.
         """
         del parameters
-        lengths = [item.length for item in images if isinstance(item, TextSpan)]
+        lengths = [count for count in images if isinstance(count, int)]
         vectors = self._pool(outputs[self._chosen], lengths)
         if self._options.normalize:
             norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
