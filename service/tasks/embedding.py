@@ -46,17 +46,14 @@ class EmbeddingParameters(TaskParameters):
 
 @dataclass(frozen=True, slots=True)
 class Embedding(Prediction):
-    """A vector, and its cosine similarity to each item of the request."""
+    """A vector, and its cosines with those of the request."""
 
     vector: tuple[float, ...]
-    norm: Annotated[float, Field(description="length of the vector before it was normalised")]
+    norm: Annotated[float, Field(description="its length before it was normalised")]
     # NaN for a vector of length 0
     cosines: Annotated[
         tuple[float, ...] | None,
-        Field(
-            description="cosines with the vectors of all items of the request; null "
-            "where there is one item, or very many"
-        ),
+        Field(description="cosines with the vectors of all items; null for one item, or very many"),
     ]
 
 

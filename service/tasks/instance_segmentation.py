@@ -62,12 +62,11 @@ class Instance(Prediction):
     index: int  # number of its class
     probability: float  # how probable the class is, from 0 to 1
     box: PictureBox
-    area: Annotated[int | None, Field(description="number of its pixels; null without masks")]
+    # both are None without masks
+    area: Annotated[int | None, Field(description="number of its pixels")]
     mask: Annotated[
         dict[str, Any] | None,
-        Field(
-            description="size (height, width) and counts, the run lengths of COCO's tools; null without masks"
-        ),
+        Field(description="size (height, width) and counts, the run lengths of COCO's tools"),
     ]
 
 

@@ -100,7 +100,7 @@ class Segmentation(Prediction):
     # those of the picture, or of the output where the request sent a tensor
     width: int
     height: int
-    regions: Annotated[tuple[Region, ...], Field(description="the largest first")]
+    regions: tuple[Region, ...]  # the largest first
     # pixels of no class are 255 in the PNG, and -1 in the rows; of several classes, a pixel has the most probable
     mask: Annotated[
         Any,

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
 
 from engine import Array
 from service.config.model_config import FILE_NAME, ModelConfigError
@@ -35,8 +34,8 @@ class TextEmbeddingConfig(TomlTable):
 class TextVector(Prediction):
     """The vector of a text."""
 
-    embedding: Array
-    tokens: Annotated[int, Field(description="0 where the request sent ids")]
+    embedding: Array  # float32
+    tokens: int  # 0 where the request sent ids
 
 
 class TextEmbedding(Task):
