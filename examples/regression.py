@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from kuiper import Array
 from service.config.model_config import FILE_NAME, ModelConfigError
@@ -19,7 +19,6 @@ from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
-from service.schemas import JsonNumber
 from service.tasks import Prediction, Task, TaskModel, register_task
 
 
@@ -37,25 +36,11 @@ class RegressionConfig(TomlTable):
 
 @dataclass(frozen=True, slots=True)
 class Quantity(Prediction):
-    """An estimated quantity.
-
-    Attributes:
-        name: what it is.
-        value: how much.
-        unit: of the value.
-    """
-
-    name: str
-    value: float
-    unit: str
-
-
-class QuantityView(BaseModel):
     """An estimated quantity."""
 
-    name: str
-    value: JsonNumber
-    unit: str
+    name: Annotated[str, Field(description="what it is")]
+    value: Annotated[float, Field(description="how much")]
+    unit: Annotated[str, Field(description="of the value")]
 
 
 @register_task
@@ -68,7 +53,7 @@ class Regression(Task):
 
     name = "regression"
     keys = TaskKeys(RegressionConfig)
-    view = QuantityView
+    prediction = Quantity
 
     def __init__(self, model: TaskModel) -> None:
         super().__init__(model)

@@ -7,13 +7,10 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from service.telemetry.metrics import COLLECTORS, Snapshot
 
 
-class WorkerLoad:
-    """`kuiper_worker_load`, 0 to 1."""
-
-    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
-        """Yield the gauge."""
-        load = snapshot.scheduler.busy_workers() / snapshot.settings.worker_count
-        yield GaugeMetricFamily("kuiper_worker_load", "share of the workers that run a model now", value=load)
+def collect_worker_load(snapshot: Snapshot) -> Iterator[Metric]:
+    """Yield `kuiper_worker_load`, 0 to 1."""
+    load = snapshot.scheduler.busy_workers() / snapshot.settings.worker_count
+    yield GaugeMetricFamily("kuiper_worker_load", "share of the workers that run a model now", value=load)
 
 
-COLLECTORS.append(WorkerLoad)
+COLLECTORS.append(collect_worker_load)

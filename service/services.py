@@ -11,6 +11,7 @@ from starlette.requests import Request
 from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.settings import Settings
+from service.context import context_of
 from service.errors import ServiceError, shutting_down
 from service.fairness import ErrorThrottle, FairExecutor, SharedResults
 from service.graph.document_cache import DocumentCache
@@ -192,6 +193,22 @@ def services_of(target: Request | Starlette) -> Services:
     if not isinstance(services, Services):
         raise TypeError(f"app.state.services is a {type(services).__name__}")
     return services
+
+
+def find_model(request: Request, name: str | None, version: str | None = None) -> LoadedModel:
+    """Return the model that a request names, which its log line names as well.
+
+    Args:
+        request: the request.
+        name: the model; None for the only one.
+        version: its version; None for the default one.
+
+    Raises:
+        ServiceError: 404 if there is no such model or version, 503 if it is broken or the models are not loaded yet.
+    """
+    model = services_of(request).repository.find(name, version)
+    context_of(request).model = model.name
+    return model
 
 
 def _not_ready(state: LoadState) -> ServiceError:

@@ -1,7 +1,5 @@
 """`POST /compare`: a model's run beside another one, operator by operator."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from time import monotonic
 from typing import Annotated, Literal
 
@@ -16,73 +14,9 @@ from service.http.body import read_body
 from service.inspection.comparison_request import read_comparison
 from service.inspection.comparison_schemas import ComparisonView
 from service.inspection.variant import Variant, build_variant
-from service.repository.loaded_model import LoadedModel
-from service.services import Services, services_of
+from service.services import find_model, services_of
 
 router = APIRouter(tags=["models"])
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A request to compare, its body included.
-
-    Attributes:
-        services: the parts of the server.
-        model: the model that it names.
-        body: its body.
-        content_type: its `Content-Type`.
-        version: version to compare with.
-        backend: backend to compare with.
-        precision: precision to compare with.
-        tolerance: largest difference that is ignored.
-    """
-
-    services: Services
-    model: LoadedModel
-    body: bytes
-    content_type: str | None
-    version: str | None
-    backend: str | None
-    precision: str | None
-    tolerance: float
-
-    def respond(self) -> bytes:
-        """Decode the body, run both sides and return the response as JSON."""
-        # it takes a while to import, and hardly any server needs it
-        from service.inspection.comparison import Compared, compare  # noqa: PLC0415
-
-        settings = self.services.settings
-        given = read_comparison(self.body, self.content_type, self.model, settings.limits)
-        variant = self._variant(given.reference)
-        asked = Compared(self.model, given.inputs, variant, given.reference, self.tolerance)
-        try:
-            return orjson.dumps(compare(asked, StopSignal(monotonic() + settings.timeout)))
-        except RunStoppedError as error:
-            raise timed_out(settings.timeout) from error
-
-    def _variant(self, reference: Mapping[str, object]) -> Variant | None:
-        """Return what to compare with; None for the reference.
-
-        Raises:
-            ServiceError: 422 `invalid_parameter`: there is nothing to compare with, or more than one thing.
-        """
-        asked = (self.version, self.backend, self.precision)
-        if sum(one is not None for one in asked) + bool(reference) != 1:
-            names = "with_version, with_backend, with_precision or a file `reference` in a form"
-            raise ServiceError(
-                422,
-                "invalid_parameter",
-                f"compare with one thing at a time: {names}",
-                {"parameter": "with_version", "expected": names},
-            )
-        if self.version is not None:
-            other = self.services.repository.find(self.model.name, self.version)
-            return Variant(f"{other.name}, version {other.version}", other.graph)
-        if reference:
-            return None
-        return build_variant(
-            self.model, self.services.settings, backend=self.backend, precision=self.precision
-        )
 
 
 @router.post(
@@ -121,8 +55,7 @@ async def compare_runs(
     by names of operands or operators to compare with.
     """
     services, context = services_of(request), context_of(request)
-    loaded = services.repository.find(model, version)
-    context.model = loaded.name
+    loaded = find_model(request, model, version)
     if loaded.steps:
         names = ", ".join(step.model.name for step in loaded.steps)
         message = f"model {loaded.name!r} is a pipeline; compare the models of its steps: {names}"
@@ -130,8 +63,33 @@ async def compare_runs(
     settings = services.settings
     body = await read_body(request, settings.limits, settings.timeout, services.lifecycle)
     content_type = request.headers.get("content-type")
-    question = _Question(
-        services, loaded, body, content_type, with_version, with_backend, with_precision, tolerance
-    )
-    content = await services.comparisons.run(context.client, question.respond, settings.timeout)
+    asked = (with_version, with_backend, with_precision)
+
+    def respond() -> bytes:
+        # it takes a while to import, and hardly any server needs it
+        from service.inspection.comparison import Compared, compare  # noqa: PLC0415
+
+        inputs, reference = read_comparison(body, content_type, loaded, settings.limits)
+        if sum(one is not None for one in asked) + bool(reference) != 1:
+            raise _unclear()
+        variant = None
+        if with_version is not None:
+            other = services.repository.find(loaded.name, with_version)
+            variant = Variant(f"{other.name}, version {other.version}", other.graph)
+        elif not reference:
+            variant = build_variant(loaded, settings, backend=with_backend, precision=with_precision)
+        compared = Compared(loaded, inputs, variant, reference, tolerance)
+        try:
+            return orjson.dumps(compare(compared, StopSignal(monotonic() + settings.timeout)))
+        except RunStoppedError as error:
+            raise timed_out(settings.timeout) from error
+
+    content = await services.comparisons.run(context.client, respond, settings.timeout)
     return Response(content, media_type="application/json")
+
+
+def _unclear() -> ServiceError:
+    """Return the error of a request that says nothing to compare with, or more than one thing."""
+    names = "with_version, with_backend, with_precision or a file `reference` in a form"
+    message = f"compare with one thing at a time: {names}"
+    return ServiceError(422, "invalid_parameter", message, {"parameter": "with_version", "expected": names})

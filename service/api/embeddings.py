@@ -13,7 +13,7 @@ from service.infer.embedding_exchange import (
     EmbeddingResponse,
     parse_embedding_request,
 )
-from service.scheduling.job import Job, ProtocolName
+from service.scheduling.job import Job, ProtocolName, Timestamps
 from service.services import services_of
 
 router = APIRouter(tags=["inference"])
@@ -49,7 +49,7 @@ async def embed(request: Request) -> Response:
         request_id=context.request_id,
         decode=exchange.decode,
         encode=exchange.encode,
-        received_ns=perf_counter_ns(),
+        timestamps=Timestamps(perf_counter_ns()),
         client=context.client,
     )
     response = await services.scheduler.run(call, request.receive)

@@ -24,7 +24,7 @@ from service.inspection.explanation import explain
 from service.inspection.explanation_schemas import ExplanationView, Question
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.scheduler import watch_client
-from service.services import services_of
+from service.services import find_model, services_of
 
 _ERRORS = error_responses(400, 404, 406, 408, 413, 415, 422, 500, 503, 504)
 _LEFT = "the client left"
@@ -87,8 +87,7 @@ async def _explain(
     services, context = services_of(request), context_of(request)
     limits, longest = services.limits, services.settings.timeout
     timeout = min(query.timeout or longest, longest)
-    model = services.repository.find(name, query.version)
-    context.model = model.name
+    model = find_model(request, name, query.version)
     body = await read_body(request, limits, longest, services.lifecycle)
     stop = StopSignal(monotonic() + timeout)
 

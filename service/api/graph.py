@@ -11,7 +11,7 @@ from service.context import context_of
 from service.description.openapi import MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses
 from service.graph.document_cache import DocumentCache
 from service.graph.drawing import draw_dot, draw_mermaid
-from service.graph.layout_view import LayoutOptions, describe_layout
+from service.graph.layout_view import describe_layout
 from service.graph.modules import Collapse
 from service.graph.schemas import LayoutView
 from service.graph.view import describe_graph
@@ -19,7 +19,7 @@ from service.graph.wiring import wiring_of
 from service.http.conditional import response_unless_known
 from service.repository.loaded_model import LoadedModel
 from service.schemas import GraphView
-from service.services import services_of
+from service.services import find_model, services_of
 from service.tagged_document import TaggedDocument, tagged
 
 DOT_TYPE = "text/vnd.graphviz"
@@ -67,9 +67,7 @@ async def show_graph(
 ) -> Response:
     """Show the graph of a model: operators, operands and execution order, as JSON or as a drawing."""
     services = services_of(request)
-    loaded = services.repository.find(model, version)
-    context = context_of(request)
-    context.model = loaded.name
+    loaded, context = find_model(request, model, version), context_of(request)
     if format != "layout":
         return await run_in_threadpool(_draw, loaded, format)
     asked = collapse, expanded, collapsed  # as text: sets of names take many times the memory
@@ -95,9 +93,9 @@ def _draw(loaded: LoadedModel, format: str) -> Response:
 
 def _lay_out(loaded: LoadedModel, asked: tuple[Collapse, str, str], cache: DocumentCache) -> TaggedDocument:
     collapse, expanded, collapsed = asked
-    options = LayoutOptions(collapse, _names(expanded), _names(collapsed))
     wiring = wiring_of(loaded.graph)
     head = {"model": loaded.name, "version": loaded.version, "operator_count": len(wiring.names)}
-    document = tagged(orjson.dumps(head | describe_layout(wiring, options)))
+    layout = describe_layout(wiring, collapse, _names(expanded), _names(collapsed))
+    document = tagged(orjson.dumps(head | layout))
     cache.keep(loaded, asked, document)
     return document

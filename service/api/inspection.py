@@ -17,7 +17,7 @@ from service.inspection.operator_view import describe_operator, find_operator
 from service.inspection.schedule import MAX_STEPS, describe_schedule
 from service.inspection.schemas import ExpressionQuestion, ExpressionResponse, OperatorDetail, ScheduleView
 from service.repository.loaded_model import LoadedModel
-from service.services import services_of
+from service.services import find_model, services_of
 from service.tagged_document import TaggedDocument, tagged
 
 Model = Annotated[str | None, Query(description=MODEL_DESCRIPTION)]
@@ -37,7 +37,7 @@ async def show_operator(
     request: Request, name: str, model: Model = None, version: Version = None
 ) -> Response:
     """Show an operator of a model: parameters, operands, and the distribution of its weights."""
-    services, context, loaded = services_of(request), context_of(request), _find(request, model, version)
+    services, context, loaded = services_of(request), context_of(request), find_model(request, model, version)
     make = partial(_document, partial(_operator, loaded, name))
     document = await services.inspections.run(context.client, make, services.settings.timeout)
     return response_unless_known(request, document, "application/json")
@@ -52,7 +52,7 @@ async def show_schedule(
     count: Annotated[int, Query(ge=1, le=MAX_STEPS, description="maximum steps")] = MAX_STEPS,
 ) -> Response:
     """Show the execution order of a model: per step, the operator that runs and those that become ready."""
-    loaded = _find(request, model, version)
+    loaded = find_model(request, model, version)
     services, context, key = services_of(request), context_of(request), ("schedule", first, count)
     document = services.documents.find(loaded, key)
     if document is None:
@@ -85,12 +85,6 @@ async def explain_expression(request: Request) -> Response:
 
 def _document(describe: Callable[[], dict[str, Any]]) -> TaggedDocument:
     return tagged(orjson.dumps(describe()))
-
-
-def _find(request: Request, model: str | None, version: str | None) -> LoadedModel:
-    loaded = services_of(request).repository.find(model, version)
-    context_of(request).model = loaded.name
-    return loaded
 
 
 def _operator(model: LoadedModel, name: str) -> dict[str, Any]:

@@ -4,10 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from service.context import context_of
 from service.description.openapi import VERSION_DESCRIPTION, error_responses
 from service.repository.quantization_view import QuantizationView
-from service.services import services_of
+from service.services import find_model, services_of
 
 router = APIRouter(tags=["models"])
 
@@ -23,6 +22,5 @@ def show_quantization(
     The file is read again when it has changed. What is served changes when the model is loaded again.
     """
     services = services_of(request)
-    model = services.repository.find(name, version)
-    context_of(request).model = model.name
+    model = find_model(request, name, version)
     return QuantizationView.of(model, services.quantizations.find(model))

@@ -4,14 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from service.context import context_of
 from service.description.openapi import VERSION_DESCRIPTION, error_responses
 from service.errors import ServiceError
 from service.http.conditional import response_unless_known
-from service.repository.loaded_model import LoadedModel
 from service.repository.sample_files import sample_files
 from service.repository.schemas import SampleList, SampleView
-from service.services import services_of
+from service.services import find_model
 from service.tagged_document import tagged
 
 _HEADERS = {
@@ -28,7 +26,7 @@ router = APIRouter(tags=["models"])
 @router.get("/models/{name}/samples", responses=error_responses(404, 422, 500, 503))
 def list_samples(request: Request, name: str, version: Version = None) -> SampleList:
     """List the sample inputs of a model, from its folder `samples`, and the files that describe them."""
-    model = _find(request, name, version)
+    model = find_model(request, name, version)
     return SampleList(
         samples=[
             SampleView(name=sample.name, media_type=sample.media_type, bytes=sample.size)
@@ -47,7 +45,7 @@ def list_samples(request: Request, name: str, version: Version = None) -> Sample
 )
 def send_sample(request: Request, name: str, file: str, version: Version = None) -> Response:
     """Return a sample file of a model, with its own media type."""
-    model = _find(request, name, version)
+    model = find_model(request, name, version)
     sample = next((sample for sample in sample_files(model) if sample.name == file), None)
     if sample is None:
         message = (
@@ -55,9 +53,3 @@ def send_sample(request: Request, name: str, file: str, version: Version = None)
         )
         raise ServiceError(404, "sample_not_found", message, {"model": model.name, "sample": file[:128]})
     return response_unless_known(request, tagged(sample.path.read_bytes()), sample.media_type, _HEADERS)
-
-
-def _find(request: Request, name: str, version: str | None) -> LoadedModel:
-    model = services_of(request).repository.find(name, version)
-    context_of(request).model = model.name
-    return model

@@ -78,7 +78,7 @@ def _show(services: Services, client: bytes | None, request_id: str, format: str
         raise ServiceError(404, "trace_not_found", message, {"request_id": request_id[:128]})
     if format == "chrome":
         return _dump(chrome_trace([run]))
-    shadow = services.traffic.find_shadow_run(run.record.model, run.record.request_id)
+    shadow = services.traffic.find_shadow_run(run.model, run.request_id)
     return _dump(describe(run, shadow, process))
 
 

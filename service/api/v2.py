@@ -1,24 +1,23 @@
 """The Open Inference Protocol (v2): inference, health, metadata, statistics, the repository, trace and log settings."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
 from service.api.infer import run_model
 from service.config.override import parse_load_parameters
-from service.context import context_of
 from service.http.document import read_document
 from service.repository.loaded_model import LoadedModel
-from service.services import services_of
+from service.repository.model_entry import IndexLine
+from service.services import find_model, services_of
 from service.v2.document import Document, member
 from service.v2.exchange import V2Exchange
 from service.v2.log_settings import change_log_settings, show_log_settings
 from service.v2.metadata import describe_config, describe_model, describe_server
 from service.v2.openapi import DOCUMENT_OPERATION, INFER_OPERATION, INFER_RESPONSES, v2_errors
-from service.v2.repository_index import describe_index
 from service.v2.schemas import (
     EmptyResponse,
-    IndexLine,
     Live,
     LogSettingView,
     ModelConfiguration,
@@ -77,13 +76,13 @@ async def show_ready(request: Request) -> Ready:
 @router.get("/v2/models/{name}/ready", responses=_MODEL_ERRORS)
 async def show_model_ready(request: Request, name: str) -> ModelReady:
     """Report whether a model accepts requests."""
-    return ModelReady(name=_find_model(request, name).name)
+    return ModelReady(name=find_model(request, name).name)
 
 
 @router.get("/v2/models/{name}/versions/{version}/ready", responses=_MODEL_ERRORS)
 async def show_version_ready(request: Request, name: str, version: str) -> ModelReady:
     """Report whether one version of a model accepts requests."""
-    return ModelReady(name=_find_model(request, name, version).name)
+    return ModelReady(name=find_model(request, name, version).name)
 
 
 @router.get("/v2/models/stats", name="show_all", responses=v2_errors(500, 503))  # before a model's metadata
@@ -95,14 +94,14 @@ def show_all_statistics(request: Request) -> ModelStatisticsList:
 @router.get("/v2/models/{name}/stats", name="show_model", responses=_MODEL_ERRORS)
 def show_model_statistics(request: Request, name: str) -> ModelStatisticsList:
     """Show the statistics of all versions of a model."""
-    _find_model(request, name)
+    find_model(request, name)
     return _statistics(request, [(name, one) for one in services_of(request).repository.versions(name)])
 
 
 @router.get("/v2/models/{name}/versions/{version}/stats", name="show_version", responses=_MODEL_ERRORS)
 def show_version_statistics(request: Request, name: str, version: str) -> ModelStatisticsList:
     """Show the statistics of one version of a model."""
-    return _statistics(request, [(name, _find_model(request, name, version).version)])
+    return _statistics(request, [(name, find_model(request, name, version).version)])
 
 
 @router.get("/v2/", include_in_schema=False)
@@ -115,19 +114,19 @@ async def show_server() -> ServerMetadata:
 @router.get("/v2/models/{name}", responses=_MODEL_ERRORS, response_model_exclude_none=True)
 async def show_model(request: Request, name: str) -> ModelMetadata:
     """Describe a model: its versions, and its inputs and outputs with names, datatypes and shapes."""
-    return _metadata(request, _find_model(request, name))
+    return _metadata(request, find_model(request, name))
 
 
 @router.get("/v2/models/{name}/versions/{version}", responses=_MODEL_ERRORS, response_model_exclude_none=True)
 async def show_version(request: Request, name: str, version: str) -> ModelMetadata:
     """Describe one version of a model."""
-    return _metadata(request, _find_model(request, name, version))
+    return _metadata(request, find_model(request, name, version))
 
 
 @router.get("/v2/models/{name}/config", responses=_MODEL_ERRORS, response_model_exclude_none=True)
 async def show_config(request: Request, name: str) -> ModelConfiguration:
     """Describe a model's configuration in Triton's terms."""
-    return _configuration(request, _find_model(request, name))
+    return _configuration(request, find_model(request, name))
 
 
 @router.get(
@@ -135,7 +134,7 @@ async def show_config(request: Request, name: str) -> ModelConfiguration:
 )
 async def show_version_config(request: Request, name: str, version: str) -> ModelConfiguration:
     """Describe the configuration of one version of a model."""
-    return _configuration(request, _find_model(request, name, version))
+    return _configuration(request, find_model(request, name, version))
 
 
 @router.post(
@@ -149,8 +148,7 @@ async def show_index(request: Request) -> list[IndexLine]:
     document = await read_document(request)
     only_ready = bool(member(document, "ready", bool, ""))
     services = services_of(request)
-    lines = await services.loading_threads.run(services.repository.index)
-    return describe_index(lines, only_ready=only_ready)
+    return await services.loading_threads.run(partial(services.repository.index, only_ready=only_ready))
 
 
 @router.post("/v2/repository/models/{name}/load", responses=_LOAD_ERRORS, openapi_extra=DOCUMENT_OPERATION)
@@ -190,7 +188,7 @@ async def change_tracing(request: Request) -> TraceSettingView:
 @router.get("/v2/models/{name}/trace/setting", name="show_of_model", responses=_MODEL_ERRORS)
 async def show_model_tracing(request: Request, name: str) -> TraceSettingView:
     """Show the trace settings of a model."""
-    return show_trace_setting(services_of(request).scheduler.trace_setting(_find_model(request, name)))
+    return show_trace_setting(services_of(request).scheduler.trace_setting(find_model(request, name)))
 
 
 @router.post(
@@ -201,7 +199,7 @@ async def show_model_tracing(request: Request, name: str) -> TraceSettingView:
 )
 async def change_model_tracing(request: Request, name: str) -> TraceSettingView:
     """Change the trace settings of a model; null restores the server's setting."""
-    setting = services_of(request).scheduler.trace_setting(_find_model(request, name))
+    setting = services_of(request).scheduler.trace_setting(find_model(request, name))
     return change_trace_setting(setting, await read_document(request))
 
 
@@ -215,17 +213,6 @@ async def show_logging() -> LogSettingView:
 async def change_logging(request: Request) -> LogSettingView:
     """Change the log settings."""
     return change_log_settings(await read_document(request))
-
-
-def _find_model(request: Request, name: str, version: str | None = None) -> LoadedModel:
-    """Return a model; its default version if the path names none.
-
-    Raises:
-        ServiceError: 404 if there is no such model or version, 503 if it is broken or the models are not loaded yet.
-    """
-    model = services_of(request).repository.find(name, version)
-    context_of(request).model = model.name
-    return model
 
 
 def _metadata(request: Request, model: LoadedModel) -> ModelMetadata:

@@ -10,13 +10,12 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 import httpx
 
 from service.client import calls
-from service.client.calls import Call, CallOptions
+from service.client.calls import Call, CallOptions, Response
 from service.client.input_names import InputNames
 from service.client.inputs import Arrays, Inputs, sort_inputs
 from service.client.responses import Detection, Explanation, InferResponse, Result, Trace
 from service.client.retries import Attempts, Retries, rest_of
 from service.client.transport import (
-    Received,
     client_options,
     late,
     read,
@@ -185,11 +184,11 @@ class AsyncClient:
                 wait = busy
             await asyncio.sleep(wait)
 
-    async def _send(self, call: Call[T], attempts: Attempts) -> Received:
+    async def _send(self, call: Call[T], attempts: Attempts) -> Response:
         options = request_options(call, attempts)
         try:
             async with asyncio.timeout(attempts.remaining):  # httpx bounds the time between two packets only
                 response = await self._http.request(call.method, call.path, **options)
         except TimeoutError as error:
             raise late() from error
-        return Received(response.status_code, response.headers, response.content)
+        return Response(response.status_code, response.headers, response.content)

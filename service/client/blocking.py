@@ -9,13 +9,12 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 import httpx
 
 from service.client import calls
-from service.client.calls import Call, CallOptions
+from service.client.calls import Call, CallOptions, Response
 from service.client.input_names import InputNames
 from service.client.inputs import Arrays, Inputs, sort_inputs
 from service.client.responses import Detection, Explanation, InferResponse, Result, Trace
 from service.client.retries import Attempts, Retries, rest_of
 from service.client.transport import (
-    Received,
     client_options,
     read,
     receive,
@@ -185,6 +184,6 @@ class Client:
                 wait = busy
             time.sleep(wait)
 
-    def _send(self, call: Call[T], attempts: Attempts) -> Received:
+    def _send(self, call: Call[T], attempts: Attempts) -> Response:
         with self._http.stream(call.method, call.path, **request_options(call, attempts)) as response:
             return receive(response, attempts)

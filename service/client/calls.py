@@ -63,8 +63,9 @@ def check_options(options: CallOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response whose status is less than 400."""
+    """A response."""
 
+    status: int
     headers: Mapping[str, str]
     content: bytes
 

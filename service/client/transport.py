@@ -2,7 +2,7 @@
 
 import re
 import ssl
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import orjson
@@ -69,15 +69,7 @@ def request_options(call: Call[T], attempts: Attempts) -> dict[str, Any]:
     return options
 
 
-class Received(NamedTuple):
-    """A response, whole."""
-
-    status: int
-    headers: httpx.Headers
-    content: bytes
-
-
-def receive(response: httpx.Response, attempts: Attempts) -> Received:
+def receive(response: httpx.Response, attempts: Attempts) -> Response:
     """Read a response that streams, as long as there is time.
 
     Raises:
@@ -88,7 +80,7 @@ def receive(response: httpx.Response, attempts: Attempts) -> Received:
         pieces.append(piece)
         if (attempts.remaining or 1) <= 0:
             raise late()
-    return Received(response.status_code, response.headers, b"".join(pieces))
+    return Response(response.status_code, response.headers, b"".join(pieces))
 
 
 def late() -> DeadlineError:
@@ -116,7 +108,7 @@ def wait_after_failure(error: httpx.RequestError, attempts: Attempts) -> float:
     raise ConnectionFailedError(f"no response: {reason}") from error
 
 
-def wait_after_response(response: Received, attempts: Attempts) -> float | None:
+def wait_after_response(response: Response, attempts: Attempts) -> float | None:
     """Return how long to wait before a refused call is sent again; None where its response stands."""
     retry_after = response.headers.get("retry-after")
     if response.status not in _RETRIED or retry_after is None:
@@ -124,7 +116,7 @@ def wait_after_response(response: Received, attempts: Attempts) -> float | None:
     return attempts.wait_after(retry_after)
 
 
-def read(call: Call[T], response: Received) -> T:
+def read(call: Call[T], response: Response) -> T:
     """Return what a call gives, of its last response.
 
     Raises:
@@ -132,7 +124,7 @@ def read(call: Call[T], response: Received) -> T:
         ResponseError: it is not what is expected.
     """
     if response.status < 400:
-        return call.read(Response(response.headers, response.content))
+        return call.read(response)
     try:
         body = orjson.loads(response.content)
     except ValueError:

@@ -35,7 +35,6 @@ from service.codec.format import Example, Format, RequestBody, ResponseFormat, S
 from service.codec.formats import FORMATS, JSON_TYPE, NPZ_TYPE, decode, encode, negotiate, register_format
 from service.codec.options import Options, check_names, parse_options
 from service.codec.response import (
-    Timing,
     build_response,
     describe_predictions,
     describe_trace,
@@ -54,7 +53,6 @@ __all__ = [
     "RequestBody",
     "ResponseFormat",
     "Sample",
-    "Timing",
     "build_response",
     "check_names",
     "decode",

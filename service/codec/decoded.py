@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from engine import Array
 from service.codec.options import Options
 from service.images.geometry import ImageGeometry
-from service.tasks.text_span import TextSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +33,12 @@ class Decoded:
             read-only views of the body.
         options: the options that the body contains.
         pictures: the pictures that inputs were made of, those of an input one after the other.
-        spans: for each row where the tokens of its text lie, if the inputs were made of texts.
+        token_counts: how many tokens of its text each row begins with, if the inputs were made of texts.
         texts: these texts.
     """
 
     inputs: dict[str, Array]
     options: Options = field(default_factory=Options)
     pictures: tuple[Picture, ...] = ()
-    spans: tuple[TextSpan, ...] = ()
+    token_counts: tuple[int, ...] = ()
     texts: tuple[str, ...] = ()

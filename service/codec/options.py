@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from engine import TraceLevel
 from service.config.wording import problem_of
-from service.errors import ServiceError, did_you_mean
+from service.errors import ServiceError, did_you_mean, shown
 from service.images.url import URL_ADVICE, is_url
 from service.tasks.task import TaskParameters
 
@@ -43,6 +43,11 @@ class Options:
     render: bool | None = None
     outputs: bool | None = None
     task: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the run keeps operands or computes statistics, which makes it slower."""
+        return bool(self.capture) or (self.trace or TraceLevel.OFF) >= TraceLevel.STATISTICS
 
     def overridden_by(self, other: "Options") -> "Options":
         """Return these options, overridden by those that `other` sets; the query overrides the body."""
@@ -116,7 +121,7 @@ def _task_values(given: Mapping[str, Any], parameters: type[TaskParameters]) -> 
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         name, problem = str(fault["loc"][0]), problem_of(fault).removeprefix("Input should be ")
-        raise _invalid(name, f"is {_shown(given[name])}", problem) from error
+        raise _invalid(name, f"is {shown(given[name])}", problem) from error
     values = {name: getattr(model, name) for model in read for name in model.model_fields_set}
     return {
         name: value for name, value in values.items() if value is not None
@@ -126,7 +131,7 @@ def _task_values(given: Mapping[str, Any], parameters: type[TaskParameters]) -> 
 def _boolean(name: str, value: Any) -> bool:
     read = value if isinstance(value, bool) else _BOOLEANS.get(value) if isinstance(value, str) else None
     if read is None:
-        raise _invalid(name, f"is {_shown(value)}", "true or false")
+        raise _invalid(name, f"is {shown(value)}", "true or false")
     return read
 
 
@@ -135,14 +140,14 @@ def _trace(value: Any) -> TraceLevel:
         return TraceLevel.ON if value else TraceLevel.OFF
     level = TRACE_LEVELS.get(value) if isinstance(value, str) else None
     if level is None:
-        raise _invalid("trace", f"is {_shown(value)}", "off, on or stats")
+        raise _invalid("trace", f"is {shown(value)}", "off, on or stats")
     return level
 
 
 def _capture(value: Any) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise _invalid("capture", f"is {_shown(value)}", "operand names, as a list or with commas between")
+        raise _invalid("capture", f"is {shown(value)}", "operand names, as a list or with commas between")
     return tuple(dict.fromkeys(stripped for name in names if (stripped := name.strip())))
 
 
@@ -150,15 +155,10 @@ def _top_k(value: Any) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_TOP_K:
-        raise _invalid("top_k", f"is {_shown(value)}", "a whole number from 1")
+        raise _invalid("top_k", f"is {shown(value)}", "a whole number from 1")
     return value
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def _invalid(name: str, problem: str, expected: str) -> ServiceError:
-    message = f"parameter {_shown(name)} {problem}; expected {expected}"
+    message = f"parameter {shown(name)} {problem}; expected {expected}"
     return ServiceError(422, "invalid_parameter", message, {"parameter": name, "expected": expected})

@@ -23,19 +23,6 @@ Tensors are still numpy arrays.
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """Milliseconds that the stages took which are complete when a response is built.
-
-    `is_observed` marks a run that captured operands or took statistics, which takes longer than others.
-    """
-
-    decode_ms: float
-    queue_ms: float
-    forward_ms: float
-    is_observed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class EncodedResponse:
     """An encoded response.
 
@@ -67,9 +54,10 @@ def build_response(
     ports: Sequence[Port],
     result: RunResult,
     predictions: Sequence[Sequence[Prediction]] | None,
-    timing: Timing,
+    timing: Mapping[str, float],
     warning: str | None = None,
     pictures: Sequence[Picture] = (),
+    is_observed: bool = False,
 ) -> ResponseDocument:
     """Build the response to a request.
 
@@ -80,9 +68,10 @@ def build_response(
         ports: the graph's outputs, as `graph.outputs` gives them.
         result: what the run gave.
         predictions: for each item of the batch its predictions, best first; None where the model has none.
-        timing: times so far.
+        timing: `decode_ms`, `queue_ms` and `forward_ms`.
         warning: the warning about the predictions, for the client.
         pictures: the pictures that inputs were made of.
+        is_observed: whether the run captured operands or took statistics, which takes longer than others.
 
     Returns:
         A dict for `encode`; `predictions`, `warnings`, `images`, `captured` and `trace` are left out where there are
@@ -98,12 +87,8 @@ def build_response(
         response["images"] = [_picture(picture) for picture in pictures]
     named = zip(_names(ports, len(result.outputs)), result.outputs, strict=True)
     response["outputs"] = [{"name": name} | _value(value) for name, value in named]
-    response["timing"] = {
-        "decode_ms": _milliseconds(timing.decode_ms),
-        "queue_ms": _milliseconds(timing.queue_ms),
-        "forward_ms": _milliseconds(timing.forward_ms),
-        **_mark(timing.is_observed),
-    }
+    response["timing"] = {stage: _milliseconds(value) for stage, value in timing.items()}
+    response["timing"] |= _mark(is_observed)
     if result.captured:
         response["captured"] = [
             {"name": name} | _backend(result.captured_by.get(name)) | _value(value)

@@ -12,7 +12,6 @@ from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.config.text_config import TextConfig, TextInput, Tokens
 from service.errors import ServiceError
-from service.tasks.text_span import TextSpan
 
 _USUAL: tuple[TextInput, ...] = ("input_ids", "attention_mask", "token_type_ids")
 """What the inputs of a graph hold, in order, where the configuration does not say."""
@@ -72,8 +71,8 @@ def bind_texts(
         (port, _rows(kind, port, tokens, length, config.text))
         for port, kind in zip(ports, kinds, strict=True)
     ]
-    spans = tuple(TextSpan(min(len(item.ids), length)) for item in tokens)
-    return Decoded(bind(ports, pairs), options or Options(), spans=spans, texts=tuple(texts))
+    counts = tuple(min(len(item.ids), length) for item in tokens)
+    return Decoded(bind(ports, pairs), options or Options(), token_counts=counts, texts=tuple(texts))
 
 
 def input_kinds(config: TextConfig, ports: Sequence[Port]) -> tuple[TextInput, ...]:

@@ -5,9 +5,8 @@ import json as json_module
 import logging
 import math
 from contextlib import redirect_stdout
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,14 +18,6 @@ from service.commands.output import Json
 from service.telemetry.status_line import status_line
 
 EXAMPLE = "kuiper check models/digits"
-
-
-class Backend(Enum):
-    """What runs the model."""
-
-    NATIVE = "native"
-    NUMPY = "numpy"
-    BOTH = "both"
 
 
 def run(
@@ -53,7 +44,7 @@ def run(
         ),
     ] = None,
     backend: Annotated[
-        Backend | None,
+        Literal["native", "numpy", "both"] | None,
         typer.Option(
             help="Compiled kernels (native), numpy, or a comparison of both, operator by operator; by default as a "
             "server chooses.",
@@ -98,7 +89,7 @@ def run(
         bin or beside,
         against=against,
         layers=layers,
-        backend=None if backend is None else backend.value,
+        backend=backend,
         precision=precision,
         threads=threads,
         shapes=shapes,

@@ -3,7 +3,6 @@
 import compileall
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -99,11 +98,11 @@ def compile_ahead(settings: Iterable[Settings], as_json: bool = False) -> int:
     if folder is None:
         raise CommandError("the folder that KUIPER_CACHE names cannot be written")
     if as_json:
-        models = [_describe(model) for result in results for model in result.models]
+        models = [_describe(model) for found, _ in results for model in found]
         print_json({"models": models, "kept_in": str(folder)})
-    elif any(result.models for result in results):
+    elif any(found for found, _ in results):
         print(f"kept in {folder}")
-    return GOOD if all(result.is_good for result in results) else BAD
+    return GOOD if all(is_good for _, is_good in results) else BAD
 
 
 def compile_modules(folders: Iterable[str]) -> None:
@@ -115,25 +114,18 @@ def compile_modules(folders: Iterable[str]) -> None:
         compileall.compile_dir(folder, quiet=2)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    """The models of one folder, and whether all of it can be used."""
-
-    models: list[LoadedModel]
-    is_good: bool
-
-
-def _compile(settings: Settings, show: Callable[[LoadedModel], None]) -> _Compiled:
+def _compile(settings: Settings, show: Callable[[LoadedModel], None]) -> tuple[list[LoadedModel], bool]:
+    """Return the models of one folder, and whether all of it can be used."""
     try:
         entries = load_entries(settings, LoadProgress(LoadReport().show))
     except RepositoryError as error:
         print(f"kuiper: {error}", file=sys.stderr)
-        return _Compiled([], is_good=False)
+        return [], False
     models = [model for entry in entries.values() for model in entry.versions.values() if not model.steps]
     for model in models:
         show(model)
     is_whole = not any(entry.unavailable for entry in entries.values())
-    return _Compiled(models, is_whole and not any(model.graph.verification.refused_count for model in models))
+    return models, is_whole and not any(model.graph.verification.refused_count for model in models)
 
 
 def _describe(model: LoadedModel) -> dict[str, Any]:

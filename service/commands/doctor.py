@@ -5,9 +5,9 @@ import platform
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from enum import Enum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from typing import Literal
 
 import typer
 
@@ -46,14 +46,6 @@ _NEEDED = (
 )
 
 
-class State(Enum):
-    """How something is."""
-
-    GOOD = "good"
-    OPTIONAL = "optional"
-    BAD = "bad"
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something that was looked at.
@@ -61,13 +53,13 @@ class Finding:
     Attributes:
         what: what it is.
         found: how it is, in words.
-        state: whether that is good; `OPTIONAL` for what only some commands need.
+        state: whether that is good; optional: only some commands need it.
         cure: the command that mends it; None where nothing has to be mended.
     """
 
     what: str
     found: str
-    state: State = State.GOOD
+    state: Literal["good", "optional", "bad"] = "good"
     cure: str | None = None
 
 
@@ -78,13 +70,11 @@ def run(json: Json = False) -> None:
     """
     findings = list(examine())
     if json:
-        print_json([asdict(finding) | {"state": finding.state.value} for finding in findings])
+        print_json([asdict(finding) for finding in findings])
     else:
-        rows = (
-            (finding.state.value, finding.what, finding.found, finding.cure or "") for finding in findings
-        )
+        rows = ((finding.state, finding.what, finding.found, finding.cure or "") for finding in findings)
         console().print(add_rows(table("", "what", "found", "fix"), rows))
-    if any(finding.state is State.BAD for finding in findings):
+    if any(finding.state == "bad" for finding in findings):
         raise typer.Exit(BAD)
 
 
@@ -99,7 +89,7 @@ def examine() -> Iterator[Finding]:
     yield _cache()
     yield from _models()
     yield from (
-        Finding("environment", warning, State.BAD, "unset it") for warning in doubtful_variables(os.environ)
+        Finding("environment", warning, "bad", "unset it") for warning in doubtful_variables(os.environ)
     )
 
 
@@ -107,10 +97,10 @@ def _compiler() -> Iterator[Finding]:
     try:
         host = describe_host()
     except (KuiperError, OSError, ValueError) as error:
-        yield Finding("compiler", str(error), State.BAD, "pip install --upgrade llvmlite")
+        yield Finding("compiler", str(error), "bad", "pip install --upgrade llvmlite")
         return
     if host is None:
-        yield Finding("compiler", "not in use: numpy runs all layers", State.BAD, "unset KUIPER_BACKEND")
+        yield Finding("compiler", "not in use: numpy runs all layers", "bad", "unset KUIPER_BACKEND")
         return
     vectors = f"{host.vectors}: vectors of {host.lanes} float32, {host.registers} registers"
     yield Finding("processor", ", ".join([_processor(), vectors, *host.instructions]))
@@ -121,7 +111,7 @@ def _limits() -> Iterator[Finding]:
     try:
         settings = load_settings({})
     except SettingsError as error:
-        yield Finding("settings", str(error), State.BAD, "kuiper serve --help")
+        yield Finding("settings", str(error), "bad", "kuiper serve --help")
         return
     share_machine(settings.processes)
     machine = this_machine()
@@ -135,12 +125,12 @@ def _packages() -> Iterator[Finding]:
     for name in _NEEDED:
         found = _version(name)
         if found is None:
-            yield Finding(name, "missing", State.BAD, install_command())
+            yield Finding(name, "missing", "bad", install_command())
     yield Finding("packages", ", ".join(f"{name} {_version(name)}" for name in _NEEDED))
     for name, (purpose, cure) in _EXTRAS.items():
         found = _version(name)
         if found is None:
-            yield Finding(name, f"not installed; {purpose} needs it", State.OPTIONAL, cure)
+            yield Finding(name, f"not installed; {purpose} needs it", "optional", cure)
         else:
             yield Finding(name, f"{found}, {_torch_wheel()}" if name == "torch" else found)
 
@@ -155,7 +145,7 @@ def _cache() -> Finding:
     folder = code_folder_in_use()
     if folder is None:
         cure = "set KUIPER_CACHE to a folder that can be written"
-        return Finding("compiled code", "not cached: each start compiles again", State.OPTIONAL, cure)
+        return Finding("compiled code", "not cached: each start compiles again", "optional", cure)
     return Finding("compiled code", f"cached in {folder}")
 
 
@@ -164,7 +154,7 @@ def _models() -> Iterator[Finding]:
         folder = folder_of(load_settings({}).models)
         yield Finding("models", f"{', '.join(model_folders(folder))} in {folder}")
     except (ModelFilesError, KuiperError, OSError) as error:
-        yield Finding("models", str(error), State.OPTIONAL, "kuiper serve --models DIR")
+        yield Finding("models", str(error), "optional", "kuiper serve --models DIR")
     except SettingsError:
         return  # reported already
 

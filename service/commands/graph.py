@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Mapping
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.tree import Tree
@@ -18,23 +17,14 @@ from service.graph.view import describe_graph
 EXAMPLE = "kuiper graph models/digits"
 
 
-class Form(Enum):
-    """How a graph is shown."""
-
-    TABLE = "table"
-    TREE = "tree"
-    DOT = "dot"
-    MERMAID = "mermaid"
-    SVG = "svg"
-
-
-_DRAWINGS = {Form.DOT: draw_dot, Form.MERMAID: draw_mermaid, Form.SVG: draw_svg}
+Form = Literal["table", "tree", "dot", "mermaid", "svg"]
+_DRAWINGS = {"dot": draw_dot, "mermaid": draw_mermaid, "svg": draw_svg}
 
 
 def run(
     model: Model,
     *,
-    form: Annotated[Form, typer.Option("--format", help="How the graph is shown.")] = Form.TABLE,
+    form: Annotated[Form, typer.Option("--format", help="How the graph is shown.")] = "table",
     output: Annotated[Path | None, typer.Option(help="Output file.", show_default=False)] = None,
     json: Json = False,
 ) -> None:
@@ -54,7 +44,7 @@ def run(
         else:
             output.write_text(drawing, encoding="utf-8")
     else:
-        made = _table(description) if form is Form.TABLE else _tree(description, graph.param_path.name)
+        made = _table(description) if form == "table" else _tree(description, graph.param_path.name)
         if output is None:
             console().print(made)
         else:

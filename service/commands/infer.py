@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,16 +17,8 @@ from service.telemetry.status_line import show_status
 EXAMPLE = "kuiper infer models/digits models/digits/samples"
 
 
-class Form(Enum):
-    """How results are printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    CSV = "csv"
-
-
-_WRITERS = {Form.TABLE: write_table, Form.JSON: write_json, Form.JSONL: write_json_lines, Form.CSV: write_csv}
+Form = Literal["table", "json", "jsonl", "csv"]
+_WRITERS = {"table": write_table, "json": write_json, "jsonl": write_json_lines, "csv": write_csv}
 
 
 def run(
@@ -36,7 +27,7 @@ def run(
         list[str], typer.Argument(help="images, .npy and .npz files, folders of these, and globs")
     ],
     *,
-    form: Annotated[Form, typer.Option("--format", help="How results are printed.")] = Form.TABLE,
+    form: Annotated[Form, typer.Option("--format", help="How results are printed.")] = "table",
     output: Annotated[Path | None, typer.Option(help="Output file.", show_default=False)] = None,
     drawn: Annotated[
         Path | None,
@@ -59,7 +50,7 @@ def run(
     if drawn is not None:
         drawn.mkdir(parents=True, exist_ok=True)
     outcomes = asyncio.run(_infer(Inference(model, top_k, drawn), expand_files(files)))
-    chosen = Form.JSON if json else form
+    chosen = "json" if json else form
     if output is None:
         _WRITERS[chosen](outcomes, None)
     else:

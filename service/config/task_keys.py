@@ -1,6 +1,6 @@
 """The keys of `model.toml` that belong to one task each. The tasks, in `service.tasks`, register them here."""
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import RLock
@@ -31,24 +31,9 @@ TASK_KEYS: dict[str, TaskKeys] = {}
 """The keys of each task that is imported, by the task's name."""
 
 
-class TaskFinder(ABC):
-    """A place where tasks are found."""
-
-    @abstractmethod
-    def names(self) -> set[str]:
-        """Return the names of the tasks that are there."""
-
-    @abstractmethod
-    def find(self, name: str) -> None:
-        """Import a task, which registers it; do nothing where it is not there.
-
-        Raises:
-            ValueError: it is there, and cannot be used.
-        """
-
-
-TASK_FINDERS: list[TaskFinder] = []
-"""The places where tasks are found, in order."""
+TASK_FINDERS: list[tuple[Callable[[], Collection[str]], Callable[[str], None]]] = []
+"""The places where tasks are found, in order: what returns the names of those that are there, and what imports a task,
+which registers it. The latter does nothing where a task is not there; ValueError: it is there, and cannot be used."""
 _finding = RLock()
 
 
@@ -61,9 +46,9 @@ def find_task(name: str) -> None:
     if name in TASK_KEYS:
         return
     with _finding:  # models are loaded by several threads
-        for finder in TASK_FINDERS:
+        for _, find in TASK_FINDERS:
             if name not in TASK_KEYS:
-                finder.find(name)
+                find(name)
 
 
 def reads_characters(task: Any) -> bool:
@@ -87,7 +72,7 @@ def find_all_tasks() -> None:
 
 def task_names() -> list[str]:
     """Return the names of all tasks, imported or not."""
-    return sorted(set(TASK_KEYS).union(*(finder.names() for finder in TASK_FINDERS)))
+    return sorted(set(TASK_KEYS).union(*(names() for names, _ in TASK_FINDERS)))
 
 
 def task_tables() -> dict[str, type[TomlTable]]:

@@ -1,8 +1,9 @@
 """Adds API keys, and responses given before a route is called, to the OpenAPI description."""
 
-from typing import Any, Protocol
+from typing import Any
 
 from service.http.access import Access
+from service.http.guard import OriginPolicy
 from service.http.paths import POLLED_PATHS
 from service.schemas import ERROR_CONTENT
 
@@ -23,14 +24,7 @@ _NEVER_ANSWERED = ("HTTPValidationError", "ValidationError")
 """FastAPI's schemas of errors in parameters, which this server never returns."""
 
 
-class Refusing(Protocol):
-    """What refuses requests before a route is called."""
-
-    def statuses(self, method: str, path: str) -> tuple[int, ...]:
-        """Return the statuses that requests of a kind are refused with."""
-
-
-def describe_access(schema: dict[str, Any], access: Access, origins: Refusing) -> None:
+def describe_access(schema: dict[str, Any], access: Access, origins: OriginPolicy) -> None:
     """Add to each operation of a description the responses that are given before its route is called.
 
     Args:

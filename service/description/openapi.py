@@ -10,11 +10,12 @@ from fastapi.openapi.utils import get_openapi
 from service.codec import FORMATS, ResponseFormat
 from service.codec.format import BINARY_SCHEMA
 from service.codec.options import OPTIONS_SCHEMA
-from service.description.access import Refusing, describe_access
+from service.description.access import describe_access
 from service.description.calls import describe_calls
 from service.description.examples import Examples, examples_for
 from service.description.predictions import describe_parameters, describe_predictions
 from service.http.access import Access
+from service.http.guard import OriginPolicy
 from service.infer.rendering import PNG_TYPE
 from service.repository.repository import ModelRepository
 from service.schemas import ERROR_CONTENT, ErrorBody, InferenceResponse
@@ -96,7 +97,7 @@ INFER_OPERATION: dict[str, Any] = {
 def install_openapi(
     app: FastAPI,
     access: Access,
-    origins: Refusing,
+    origins: OriginPolicy,
 ) -> None:
     """Add to an application's description examples for its models, and the refusals that come before its routes.
 

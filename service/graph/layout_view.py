@@ -1,7 +1,6 @@
 """A graph's drawing for pages that paint it themselves: where each operator or closed module is, and each line."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from service.graph.grouping import Group, group
@@ -19,30 +18,22 @@ _SIZES: dict[str, Point] = {
 _PORTS = {"pnnx.Input": "input", "pnnx.Output": "output"}
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutOptions:
-    """Which modules a drawing shows as one node each.
-
-    Attributes:
-        collapse: what is closed if nothing else is said.
-        expanded: modules that are open in any case.
-        collapsed: others that are closed in any case.
-    """
-
-    collapse: Collapse = "auto"
-    expanded: frozenset[str] = frozenset()
-    collapsed: frozenset[str] = frozenset()
-
-
-def describe_layout(wiring: Wiring, options: LayoutOptions) -> dict[str, Any]:
+def describe_layout(
+    wiring: Wiring,
+    collapse: Collapse = "auto",
+    expanded: frozenset[str] = frozenset(),
+    collapsed: frozenset[str] = frozenset(),
+) -> dict[str, Any]:
     """Return where a graph is drawn, in pixels: no two nodes overlap, and each line runs down.
 
     Args:
         wiring: the graph's operators.
-        options: which modules are closed.
+        collapse: which modules are one node each, if nothing else is said.
+        expanded: modules that are open in any case.
+        collapsed: others that are closed in any case.
     """
     modules = modules_of(wiring)
-    opened = open_modules(modules, options.collapse, options.expanded, options.collapsed)
+    opened = open_modules(modules, collapse, expanded, collapsed)
     groups = group(wiring, modules, opened)
     members: dict[Group, list[int]] = {}
     for place, its_group in enumerate(groups):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import grpc
@@ -16,7 +17,6 @@ from service.lifecycle import Phase
 from service.repository.loaded_model import LoadedModel
 from service.v2.log_settings import change_log_settings, show_log_settings
 from service.v2.metadata import describe_config, describe_model, describe_server
-from service.v2.repository_index import describe_index
 from service.v2.statistics import describe_statistics
 from service.v2.trace_settings import change_trace_setting, show_trace_setting
 
@@ -112,9 +112,9 @@ class PlainCalls:
     async def _repository_index(self, request: Any, _incoming: Incoming) -> Fields:
         """List every version of every model, or those that are served."""
         services = self._services
-        lines = await services.loading_threads.run(services.repository.index)
-        index = describe_index(lines, only_ready=request.ready)
-        return {"models": [line.model_dump(exclude_none=True) for line in index]}
+        list_models = partial(services.repository.index, only_ready=request.ready)
+        lines = await services.loading_threads.run(list_models)
+        return {"models": [line.model_dump(exclude_none=True) for line in lines]}
 
     async def _repository_model_load(self, request: Any, incoming: Incoming) -> Fields:
         """Load or reload a model."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from engine import RunTrace, TraceLevel
+from engine import RunResult, RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
 from service.errors import ServiceError
@@ -17,7 +17,7 @@ from service.grpc.infer_request import raw_contents, read_request
 from service.grpc.messages import ModelInferRequest, ModelInferResponse, parse
 from service.grpc.wire import prefix, split
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, ProtocolName, RunOutcome
+from service.scheduling.job import Job, ProtocolName, Timestamps
 from service.services import Services
 from service.v2.batching import has_dynamic_batch
 from service.v2.inputs import read_inputs
@@ -69,7 +69,7 @@ async def _receive(services: Services, incoming: Incoming) -> Job[bytes]:
         request_id=context.request_id,
         decode=exchange.decode,
         encode=exchange.encode,
-        received_ns=received,
+        timestamps=Timestamps(received),
         timeout=_timeout(exchange.parameters.timeout, incoming.rpc.time_remaining()),
         priority=exchange.parameters.priority,
         client=context.client,
@@ -133,18 +133,18 @@ class GrpcExchange:
         self._inputs, self._message, self._raw = (), None, ()
         return replace(decoded, options=Options(trace=self.parameters.trace or TraceLevel.OFF, capture=()))
 
-    def encode(self, outcome: RunOutcome) -> bytes:
+    def encode(self, result: RunResult) -> bytes:
         """Return the response, a `ModelInferResponse`.
 
         Raises:
             ServiceError: 400 if the run lacks an output that was asked for, or the protocol cannot express one; 413
                 `response_too_large`.
         """
-        outputs, ports = outcome.result.outputs, self._model.graph.outputs
+        outputs, ports = result.outputs, self._model.graph.outputs
         selected = select_outputs(self._outputs, outputs, ports, binary=True)
         self._limits.check_response(sum(output.array.nbytes for output in selected))
         written = [write_output(output, self._model.config.labels) for output in selected]
-        trace = outcome.result.trace if self.parameters.trace else None
+        trace = result.trace if self.parameters.trace else None
         pieces: list[bytes | memoryview] = [self._head([described for described, _ in written], trace)]
         for _, buffer in written:  # protobuf would copy each tensor twice
             pieces += prefix(_RAW, len(buffer or b"")), buffer or b""

@@ -2,14 +2,14 @@
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import orjson
 from pydantic import BaseModel, Field, ValidationError
 
-from engine import TraceLevel
+from engine import RunResult, TraceLevel
 from service.codec import JSON_TYPE, Decoded, Options
 from service.codec.response import EncodedResponse
 from service.codec.texts import bind_texts
@@ -17,9 +17,7 @@ from service.config.limits import Limits
 from service.config.wording import problem_of
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import RunOutcome
 from service.tasks.text_embedding import TextEmbedding, TextVector
-from service.tasks.text_span import TextSpan
 
 MAX_BYTES = 4 << 20
 """Longest body: it is parsed before it is known which model it is for."""
@@ -99,13 +97,13 @@ class EmbeddingExchange:
         model: the model.
         request: what was asked for.
         limits: how much it may ask for.
-        spans: where the tokens of each text lie, once it is decoded.
+        token_counts: how many tokens each text has, once it is decoded.
     """
 
     model: LoadedModel
     request: EmbeddingRequest
     limits: Limits
-    spans: tuple[TextSpan, ...] = field(default=())
+    token_counts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that the model makes vectors of texts.
@@ -128,17 +126,17 @@ class EmbeddingExchange:
         """
         graph, config = self.model.graph, self.model.config
         decoded = bind_texts(self.request.texts, graph.inputs, config, self.limits, _OPTIONS)
-        self.spans = decoded.spans
+        self.token_counts = decoded.token_counts
         return decoded
 
-    def encode(self, outcome: RunOutcome) -> EncodedResponse:
+    def encode(self, result: RunResult) -> EncodedResponse:
         """Return the response.
 
         Raises:
             ServiceError: 422 where the outputs are no vectors, or have another number of dimensions than asked for.
         """
-        spans: Sequence[Any] = self.spans
-        predicted = self.model.task.predict(outcome.result.outputs, spans, {}) or ()
+        counts: Sequence[Any] = self.token_counts
+        predicted = self.model.task.predict(result.outputs, counts, {}) or ()
         vectors = [one for item in predicted for one in item if isinstance(one, TextVector)]
         width = vectors[0].embedding.size if vectors else 0
         wanted = self.request.dimensions

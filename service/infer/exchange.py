@@ -2,21 +2,20 @@
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from engine import Array, KuiperError, RuntimeGraph, TensorSpec, TraceLevel, Value
+from engine import Array, KuiperError, RunResult, RuntimeGraph, TensorSpec, TraceLevel, Value
 from service.codec import (
     JSON_TYPE,
     Decoded,
     Options,
     Picture,
-    Timing,
     build_response,
     decode,
     encode,
@@ -31,9 +30,8 @@ from service.errors import ServiceError, did_you_mean, shown
 from service.images.geometry import ImageGeometry
 from service.infer.rendering import PNG_TYPE, check_drawable, render
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, ProtocolName, RunOutcome
+from service.scheduling.job import Job, ProtocolName, Timestamps
 from service.tasks import Prediction, Task
-from service.tasks.text_span import TextSpan
 
 DEFAULTS = Options(trace=TraceLevel.ON, capture=())
 """Options of a request that sets none."""
@@ -54,11 +52,11 @@ class InferExchange:
         options: what the query asks for; completed by what the body asks for when it is decoded.
         media_type: media type of the response.
         limits: how much the request may ask for.
-        received_ns: `perf_counter_ns` of the moment when the body was complete.
+        timestamps: those of its job.
         client: who sent the request.
         timeout: timeout of the request in seconds; None for the default.
         pictures: those of the body, once it is decoded; their bytes only where they are drawn on.
-        spans: where the tokens of its texts lie, once it is decoded.
+        token_counts: how many tokens its texts have, once it is decoded.
     """
 
     model: LoadedModel
@@ -68,11 +66,11 @@ class InferExchange:
     options: Options
     media_type: str
     limits: Limits
-    received_ns: int = 0
+    timestamps: Timestamps = field(default_factory=Timestamps)
     client: Peer = ""
     timeout: float | None = None
     pictures: tuple[Picture, ...] = ()
-    spans: tuple[TextSpan, ...] = ()
+    token_counts: tuple[int, ...] = ()
 
     name: ClassVar = ProtocolName.INFER
     takes_encoded_body: ClassVar = False
@@ -105,14 +103,14 @@ class InferExchange:
 
     def call(self, body: bytes, received_ns: int) -> Job[EncodedResponse]:
         """Return the call. Raises nothing: the body is decoded later, by a worker."""
-        self.body, self.received_ns = body, received_ns
+        self.body, self.timestamps.received = body, received_ns
         return Job(
             model=self.model,
             protocol=self.name,
             request_id=self.request_id,
             decode=self.decode,
             encode=self.encode,
-            received_ns=received_ns,
+            timestamps=self.timestamps,
             client=self.client,
             timeout=self.timeout,
         )
@@ -136,37 +134,36 @@ class InferExchange:
         self.options = DEFAULTS.overridden_by(decoded.options).overridden_by(self.options)
         if decoded.pictures:
             self.pictures = decoded.pictures
-        self.spans = decoded.spans
+        self.token_counts = decoded.token_counts
         self._choose_media_type()
         if self.options.capture:
             named = find_operands(graph, self.options.capture)
             self.options = replace(self.options, capture=named)
-            size = planned_size(graph, decoded.inputs, named)
-            self.limits.check_response(size.binary)
+            binary, text = planned_size(graph, decoded.inputs, named)
+            self.limits.check_response(binary)
             if self.media_type == JSON_TYPE:
-                self.limits.check_text(size.text)
+                self.limits.check_text(text)
         self.body = b""
         return Decoded(decoded.inputs, self.options, decoded.pictures if self.model.steps else ())
 
-    def encode(self, outcome: RunOutcome) -> EncodedResponse:
+    def encode(self, result: RunResult) -> EncodedResponse:
         """Return the response.
 
         Raises:
             ServiceError: 413 `response_too_large`; 422 where the task cannot read the outputs.
             NeedsDecoderError: the picture is large, and this thread leaves those to others, which call this again.
         """
-        ports, result, timestamps = self.model.graph.outputs, outcome.result, outcome.timestamps
+        ports, timestamps = self.model.graph.outputs, self.timestamps
         self.limits.check_response(array_bytes([*result.outputs, *result.captured.values()]))
-        items: Sequence[Any] = geometries(self.pictures) if self.pictures else self.spans
+        items: Sequence[Any] = geometries(self.pictures) if self.pictures else self.token_counts
         predictions = self.model.task.predict(result.outputs, items, self.options.task)
         if self.media_type == PNG_TYPE:
             return self._draw(predictions)
-        timing = Timing(
-            decode_ms=(timestamps.decode_end - timestamps.decode_start) / 1e6,
-            queue_ms=timestamps.queue_ns / 1e6,
-            forward_ms=(timestamps.forward_end - timestamps.forward_start) / 1e6,
-            is_observed=outcome.is_observed,
-        )
+        timing = {
+            "decode_ms": (timestamps.decode_end - timestamps.decode_start) / 1e6,
+            "queue_ms": timestamps.queue_ns / 1e6,
+            "forward_ms": (timestamps.forward_end - timestamps.forward_start) / 1e6,
+        }
         warning = None if predictions is None else self.model.task.remark(predictions)
         response = build_response(
             self.model.name,
@@ -178,11 +175,12 @@ class InferExchange:
             timing,
             warning,
             self.pictures,
+            self.options.is_observed,
         )
         if self.media_type == JSON_TYPE and not self._returns_outputs:
             leave_out_data(response)
         return EncodedResponse(
-            encode(response, self.media_type, self.received_ns, limits=self.limits), self.media_type
+            encode(response, self.media_type, timestamps.received, limits=self.limits), self.media_type
         )
 
     @property
@@ -280,19 +278,9 @@ _LEAST_TEXT = 2
 """Bytes of any other number, with its comma, at least."""
 
 
-class PlannedSize(NamedTuple):
-    """How large arrays will be.
-
-    Attributes:
-        binary: their bytes.
-        text: about their bytes as JSON; no tensor that is known from networks has much less.
-    """
-
-    binary: int = 0
-    text: int = 0
-
-
-def planned_size(graph: RuntimeGraph, inputs: Mapping[str, Array], capture: Collection[str]) -> PlannedSize:
+def planned_size(
+    graph: RuntimeGraph, inputs: Mapping[str, Array], capture: Collection[str]
+) -> tuple[int, int]:
     """Return how large the operands will be that a run is to capture.
 
     Args:
@@ -301,16 +289,16 @@ def planned_size(graph: RuntimeGraph, inputs: Mapping[str, Array], capture: Coll
         capture: names of operands.
 
     Returns:
-        The size of those whose shapes are known before the run; 0 where the graph does not run on such inputs, which
-        the run will show.
+        Of those whose shapes are known before the run: their bytes, and about their bytes as JSON; no tensor that is
+        known from networks has much less. 0 where the graph does not run on such inputs, which the run will show.
     """
     given = [TensorSpec(inputs[port.operand].shape, inputs[port.operand].dtype) for port in graph.inputs]
     try:
         plan = graph.plan(given)
     except KuiperError:
-        return PlannedSize()
+        return 0, 0
     specs = [spec for name in capture if name in plan.specs for spec in _tensors(plan.specs[name])]
-    return PlannedSize(sum(spec.nbytes for spec in specs), sum(map(_text_bytes, specs)))
+    return sum(spec.nbytes for spec in specs), sum(map(_text_bytes, specs))
 
 
 def array_bytes(values: Iterable[Value]) -> int:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from starlette.requests import Request
 
-from engine import TraceLevel
+from engine import RunResult, TraceLevel
 from service.codec import JSON_TYPE, Decoded, Options, describe_predictions
 from service.codec.binding import find_port
 from service.codec.json_body import check_keys, decode_document, parse_json
@@ -29,7 +29,7 @@ from service.images.geometry import ImageGeometry
 from service.images.url import URL_ADVICE, is_url
 from service.infer.exchange import array_bytes, geometries
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, ProtocolName, RunOutcome
+from service.scheduling.job import Job, ProtocolName, Timestamps
 
 _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"
@@ -83,7 +83,7 @@ class PredictExchange:
             request_id=self.request_id,
             decode=self.decode,
             encode=self.encode,
-            received_ns=received_ns,
+            timestamps=Timestamps(received_ns),
             client=self.client,
         )
 
@@ -112,13 +112,13 @@ class PredictExchange:
         model = self.model
         return decode_document(payload, model.graph.inputs, model.config, self.limits)
 
-    def encode(self, outcome: RunOutcome) -> EncodedResponse:
+    def encode(self, result: RunResult) -> EncodedResponse:
         """Return the response: predictions where the task's say all that the outputs do, else the outputs.
 
         Raises:
             ServiceError: 413 `response_too_large`; 422 `no_rows`, or where the task cannot read the outputs.
         """
-        outputs, task = outcome.result.outputs, self.model.task
+        outputs, task = result.outputs, self.model.task
         size = array_bytes(outputs)
         self.limits.check_response(size)
         response: Any

@@ -1,7 +1,6 @@
 """The body of a request to compare: an input, as `/infer` takes it, and in a form also arrays to compare with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from engine import Array
 from service.codec import decode
@@ -16,23 +15,10 @@ REFERENCE = "reference"
 """Name of the part of a form that holds the npz file of arrays to compare with."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonBody:
-    """What a request brings.
-
-    Attributes:
-        inputs: operand name -> array.
-        reference: arrays by names of operands or operators; empty where the request brings none.
-    """
-
-    inputs: Mapping[str, Array]
-    reference: Mapping[str, Array]
-
-
 def read_comparison(
     body: bytes, content_type: str | None, model: LoadedModel, limits: Limits
-) -> ComparisonBody:
-    """Read a body.
+) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
+    """Return the inputs, by operands, and the arrays to compare with, by operands or operators; those may be none.
 
     Beside a reference, a form has one file more: the input, of any kind that may be a body by itself; what it is, its
     first bytes show. It may be left out where the reference has arrays by the names of all inputs.
@@ -52,12 +38,12 @@ def read_comparison(
             reference = read_npz(files[0].data, limits)
             inputs = None if others else _inputs_among(reference, model)
             if inputs is not None:
-                return ComparisonBody(inputs, reference)
+                return inputs, reference
             if len(others) != 1:
                 raise _unclear(len(others))
             body, content_type = others[0].data, None
     decoded = decode(body, content_type, model.graph.inputs, model.config, limits)
-    return ComparisonBody(decoded.inputs, reference)
+    return decoded.inputs, reference
 
 
 def _unclear(others: int) -> ServiceError:

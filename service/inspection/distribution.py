@@ -1,6 +1,6 @@
 """The distribution of an attribute's values."""
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,49 +13,27 @@ _MAX_SCALE = 1e300
 """Widest range of a histogram; that of a wider one would be infinite."""
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """The distribution of values; of complex ones, of their absolute values.
+def describe_distribution(values: Array) -> dict[str, Any]:
+    """Return the distribution of an array's values, from some of them where it has very many; of complex ones by size.
 
-    Attributes:
-        counted: elements that were looked at.
-        minimum: least finite value; None where there is none.
-        maximum: greatest finite value; None likewise.
-        mean: mean of the finite values; None likewise.
-        std: their population standard deviation; None likewise.
-        nan: elements that are no numbers.
-        inf: elements that are infinite.
-        edges: edges of the histogram's classes, ascending; empty where no value is finite.
-        counts: finite values in each class, one fewer than there are edges.
+    Returns:
+        `counted`, the elements that were looked at; `nan` and `inf`, those that are no numbers, and infinite; `min`,
+        `max`, `mean` and `std`, the population's, of the finite ones, and their `histogram`, ascending `edges` and
+        `counts`, one fewer. Figures of the finite ones are None where there are none.
     """
-
-    counted: int
-    minimum: float | None
-    maximum: float | None
-    mean: float | None
-    std: float | None
-    nan: int
-    inf: int
-    edges: list[float]
-    counts: list[int]
-
-
-def distribution_of(values: Array) -> Distribution:
-    """Return the distribution of an array's values, from some of them where it has very many."""
     flat = thinned(values)
     numbers = np.abs(flat) if flat.dtype.kind == "c" else flat
     numbers = numbers.astype(np.float64)
     nan = int(np.isnan(numbers).sum())
     finite = numbers[np.isfinite(numbers)]
-    inf = numbers.size - nan - finite.size
+    found: dict[str, Any] = {"counted": numbers.size, "nan": nan, "inf": numbers.size - nan - finite.size}
     if not finite.size:
-        return Distribution(numbers.size, None, None, None, None, nan, inf, [], [])
-    edges, counts = _histogram(finite, is_whole=flat.dtype.kind in "biu")
+        return found | dict.fromkeys(("min", "max", "mean", "std", "histogram"))
     with np.errstate(over="ignore"):
         mean, std = float(finite.mean()), float(finite.std())
-    return Distribution(
-        numbers.size, float(finite.min()), float(finite.max()), mean, std, nan, inf, edges, counts
-    )
+    edges, counts = _histogram(finite, is_whole=flat.dtype.kind in "biu")
+    found |= {"min": float(finite.min()), "max": float(finite.max()), "mean": mean, "std": std}
+    return found | {"histogram": {"edges": edges, "counts": counts}}
 
 
 def thinned(values: Array) -> Array:

@@ -9,7 +9,7 @@ from engine import Array, RuntimeOperator, widen
 from service.graph.modules import modules_of
 from service.graph.view import describe_graph
 from service.graph.wiring import wiring_of
-from service.inspection.distribution import distribution_of, thinned
+from service.inspection.distribution import describe_distribution, thinned
 from service.repository.loaded_model import LoadedModel
 
 _MAX_FILTERS = 64
@@ -60,19 +60,9 @@ def _describe_attribute(operator: RuntimeOperator, key: str) -> dict[str, Any]:
         return head | {"elements": 0, "counted": 0, "histogram": None}
     stored: Array = attribute.array()
     is_of_pairs = attribute.dtype == "c32"  # of which no element may be left out before they are put together
-    found = distribution_of(widen(stored if is_of_pairs else thinned(stored), attribute.dtype))
-    return head | {
-        "elements": prod(attribute.shape),
-        "counted": found.counted,
-        "min": found.minimum,
-        "max": found.maximum,
-        "mean": found.mean,
-        "std": found.std,
-        "nan": found.nan,
-        "inf": found.inf,
-        "histogram": {"edges": found.edges, "counts": found.counts} if found.counts else None,
-        "filters": None if is_of_pairs else _filters(stored, attribute.dtype),
-    }
+    found = describe_distribution(widen(stored if is_of_pairs else thinned(stored), attribute.dtype))
+    filters = None if is_of_pairs else _filters(stored, attribute.dtype)
+    return head | {"elements": prod(attribute.shape), **found, "filters": filters}
 
 
 def _filters(stored: Array, dtype: str) -> list[list[list[float | None]]] | None:

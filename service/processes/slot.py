@@ -5,7 +5,6 @@ import os
 import socket
 from collections.abc import MutableMapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 READY = b"r"
 """From the process: it serves. Messages are bytes on a socket pair; its end is the end of the supervisor."""
@@ -59,5 +58,4 @@ def take_slot(environment: MutableMapping[str, str] = os.environ) -> Slot | None
         environment: the environment variables.
     """
     text = environment.pop(_VARIABLE, None)
-    values: dict[str, Any] | None = None if text is None else json.loads(text)
-    return None if values is None else Slot(**values)
+    return None if text is None else Slot(**json.loads(text))

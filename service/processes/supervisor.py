@@ -28,36 +28,17 @@ SOUND_SECONDS = 60.0
 _logger = logging.getLogger(__name__)
 
 
+class _StartError(Exception):
+    """A process does not come to serve; the message says why."""
+
+
 @dataclass(eq=False)
 class _Process:
     """A worker process in a slot, and the supervisor's end of the socket pair."""
 
     number: int
     process: asyncio.subprocess.Process
-    reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-
-    def __post_init__(self) -> None:
-        self._ready = asyncio.create_task(self._read_ready())
-
-    async def _read_ready(self) -> bool:
-        with suppress(ConnectionError):
-            if await self.reader.read(1) == READY:
-                return True
-        await self.process.wait()
-        return False
-
-    async def until_ready(self) -> bool:
-        """Return whether it serves, once it does or has ended."""
-        return await asyncio.shield(self._ready) and self.process.returncode is None
-
-    @property
-    def ending(self) -> str:
-        """How it ended, for the log."""
-        code = self.process.returncode
-        if code is None or code >= 0:
-            return f"exit code {code}"
-        return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
 
     def terminate(self) -> None:
         with suppress(ProcessLookupError):
@@ -95,12 +76,17 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         tasks: list[asyncio.Task[None]] = []
         try:
-            if await self._start_all():
-                tasks = [asyncio.create_task(self._keep(place)) for place in range(self._slot.processes)]
-                tasks.append(asyncio.create_task(self._roll()))
-                await self._stopping.wait()
-        except OSError as error:
-            _logger.error("no process can be started: %s", error)  # noqa: TRY400  # it says all there is to say
+            self._serving = [await self._start(is_first=True, is_shown=True)]
+            self._serving += await asyncio.gather(*(self._start() for _ in range(1, self._slot.processes)))
+            if not self._stopping.is_set():
+                message = "ready: running on %s in %d processes (Ctrl-C stops them)"
+                _logger.info(message, self._url, self._slot.processes)
+            duties = self._roll(), *map(self._keep, range(self._slot.processes))
+            tasks = [asyncio.create_task(duty) for duty in duties]
+            await self._stopping.wait()
+        except _StartError as error:
+            if not self._stopping.is_set():
+                _logger.error(str(error))  # noqa: TRY400  # it says all there is to say
         for task in tasks:
             task.cancel()
         code = 0 if self._stopping.is_set() else START_FAILED
@@ -111,28 +97,13 @@ class Supervisor:
             await self._until_ended(process)
         return code
 
-    async def _start_all(self) -> bool:
-        """Start all processes; returns whether they serve."""
-        self._serving = [await self._start(is_first=True, is_shown=True)]
-        if await self._serving[0].until_ready():
-            self._serving += [await self._start() for _ in range(1, self._slot.processes)]
-        for process in self._serving:
-            if not await process.until_ready():
-                if not self._stopping.is_set():
-                    _logger.error("process %d ended at its start: %s", process.number, process.ending)
-                return False
-        if not self._stopping.is_set():
-            count = self._slot.processes
-            _logger.info("ready: running on %s in %d processes (Ctrl-C stops them)", self._url, count)
-        return True
-
     async def _start(self, *, is_first: bool = False, is_shown: bool = False) -> _Process:
-        """Start the command of this process again, which reads its settings again, in a free slot.
+        """Start the command of this process again, which reads its settings again, in a free slot, until it serves.
 
         It is of a process group of its own, so that Ctrl-C reaches only the supervisor, and ignores SIGHUP.
 
         Raises:
-            OSError: the system starts no process.
+            _StartError: the system starts no process, or it has ended.
         """
         ours, theirs = socket.socketpair()
         number = min(self._free)
@@ -152,51 +123,52 @@ class Supervisor:
                     env=os.environ | slot.variables(),
                     process_group=0,
                 )
-        except OSError:
+        except OSError as error:  # no memory or no process is left
             writer.close()
             self._free.add(number)
-            raise
+            raise _StartError(f"no process can be started: {error}") from error
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
-        process = _Process(number, started, reader, writer)
+        process = _Process(number, started, writer)
         self._alive.add(process)
         if self._stopping.is_set():
             process.terminate()
-        return process
+        with suppress(ConnectionError):
+            if await reader.read(1) == READY and started.returncode is None:
+                return process
+        raise _StartError(f"process {number} ended at its start: {await self._until_ended(process)}")
 
-    async def _until_ended(self, process: _Process) -> None:
-        """Return once a process has ended; its slot is free then."""
-        await process.process.wait()
+    async def _until_ended(self, process: _Process) -> str:
+        """Return how a process ended, for the log, once it has; its slot is free then."""
+        code = await process.process.wait()
         if process in self._alive:  # else its slot may be taken again
             process.writer.close()
             self._alive.remove(process)
             self._free.add(process.number)
             mark_process_dead(process.number, self._slot.metrics)  # type: ignore[no-untyped-call]  # its counters stay
+        if -code in set(signal.Signals):
+            return signal.Signals(-code).name
+        return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
     async def _keep(self, place: int) -> None:
         """Restart the process of a place whenever it ends."""
-        seconds, began = 0.0, monotonic()
+        seconds = 0.0
         while True:
-            process = self._serving[place]
-            await self._until_ended(process)
+            process, began = self._serving[place], monotonic()
+            reason = f"process {process.number} ended: {await self._until_ended(process)}"
             async with self._replacing[place]:
-                if self._serving[place] is not process:
-                    seconds, began = 0.0, monotonic()
-                    continue
-                seconds = 0.0 if monotonic() - began >= SOUND_SECONDS else seconds
-                when = f"in {seconds:g} s" if seconds else "now"
-                _logger.error(
-                    "process %d ended: %s; another one starts %s", process.number, process.ending, when
-                )
-                await asyncio.sleep(seconds)
-                seconds, began = min(max(2 * seconds, FIRST_SECONDS), MAX_SECONDS), monotonic()
-                try:
-                    self._serving[place] = process = await self._start()
-                except OSError as error:  # no memory or no process is left
-                    _logger.error("no process can be started: %s", error)  # noqa: TRY400
-                    continue
-            if await process.until_ready():
-                _logger.info("process %d serves", process.number)
+                if monotonic() - began >= SOUND_SECONDS or self._serving[place] is not process:
+                    seconds = 0.0
+                while self._serving[place] is process:
+                    when = f"in {seconds:g} s" if seconds else "now"
+                    _logger.error("%s; another one starts %s", reason, when)
+                    await asyncio.sleep(seconds)
+                    seconds = min(max(2 * seconds, FIRST_SECONDS), MAX_SECONDS)
+                    try:
+                        self._serving[place] = await self._start()
+                        _logger.info("process %d serves", self._serving[place].number)
+                    except _StartError as error:
+                        reason = str(error)
 
     def _hang_up(self) -> None:
         """Replace the processes; or stop, where the signal came because the terminal was closed."""
@@ -212,31 +184,18 @@ class Supervisor:
             await self._rolling.wait()
             self._rolling.clear()
             _logger.info("restarting: processes are replaced one by one")
-            for place in range(self._slot.processes):
-                if not await self._replace(place):
-                    break
+            try:
+                for place, lock in enumerate(self._replacing):
+                    async with lock:
+                        old = self._serving[place]
+                        self._serving[place] = await self._start(is_shown=place == 0)
+                    old.writer.write(RETIRE)
+                    await self._until_ended(old)
+            except _StartError as error:
+                message = "restart aborted: %s; process %d and later ones keep serving"
+                _logger.error(message, error, self._serving[place].number)  # noqa: TRY400
             else:
                 _logger.info("restarted: %d processes were replaced", self._slot.processes)
-
-    async def _replace(self, place: int) -> bool:
-        """Start a new process and retire the old one; returns whether the new one serves."""
-        await self._serving[place].until_ready()
-        async with self._replacing[place]:
-            try:
-                new = await self._start(is_shown=place == 0)
-            except OSError as error:
-                _logger.error("restart aborted: no process can be started: %s", error)  # noqa: TRY400
-                return False
-            old = self._serving[place]
-            if not await new.until_ready():
-                await self._until_ended(new)
-                message = "restart aborted: the new process ended: %s; process %d and later ones keep serving"
-                _logger.error(message, new.ending, old.number)
-                return False
-            self._serving[place] = new
-        old.writer.write(RETIRE)
-        await self._until_ended(old)
-        return True
 
     def _stop(self, number: signal.Signals) -> None:
         """Have all processes drain; a second signal aborts the drain."""
@@ -273,8 +232,7 @@ def run_processes(
     try:
         folder = TemporaryDirectory(prefix="kuiper-metrics-", ignore_cleanup_errors=True)
     except OSError as error:
-        message = "several processes need a folder for their metrics (TMPDIR): %s"
-        _logger.error(message, error)  # noqa: TRY400  # it says all there is to say
+        _logger.error("several processes need a folder for their metrics (TMPDIR): %s", error)  # noqa: TRY400
         return START_FAILED
     with folder:
         return asyncio.run(Supervisor(Slot(count, descriptors, folder.name, grpc_port), url).run())

@@ -3,9 +3,10 @@
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
 
 from service.config.model_config import ModelConfig
 from service.config.traffic_config import TrafficConfig
@@ -20,29 +21,13 @@ NOT_LOADED = "not loaded"
 """Reason why a model that was added to the folder after the start is not served."""
 
 
-class VersionState(Enum):
-    """Whether requests may ask for a version; the values are Triton's."""
-
-    READY = "READY"
-    LOADING = "LOADING"
-    UNAVAILABLE = "UNAVAILABLE"
-
-
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
-    """An entry of the repository's index.
-
-    Attributes:
-        name: the model.
-        version: its version; empty if the entry is about the model as a whole.
-        state: whether requests may ask for it.
-        reason: why they may not; empty if they may.
-    """
+class IndexLine(BaseModel):
+    """A version of a model in the repository, or a model without known versions."""
 
     name: str
-    version: str
-    state: VersionState
-    reason: str = ""
+    version: str | None = None
+    state: Literal["READY", "LOADING", "UNAVAILABLE"]
+    reason: str = Field(default="", description="why it is not served; empty if it is")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +77,18 @@ class ModelEntry:
         """All known versions, served or not, lowest first."""
         return sorted({*self.versions, *self.unavailable} - {WHOLE_MODEL}, key=int)
 
-    def index(self) -> Iterator[IndexEntry]:
-        """Yield the entries of the index, lowest version first."""
+    def index(self) -> Iterator[IndexLine]:
+        """Yield the lines of the index, lowest version first."""
         if self.is_loading:
-            yield IndexEntry(self.name, WHOLE_MODEL, VersionState.LOADING)
+            yield IndexLine(name=self.name, state="LOADING")
         elif WHOLE_MODEL in self.unavailable:
-            yield IndexEntry(self.name, WHOLE_MODEL, VersionState.UNAVAILABLE, self.unavailable[WHOLE_MODEL])
+            yield IndexLine(name=self.name, state="UNAVAILABLE", reason=self.unavailable[WHOLE_MODEL])
         for version in self.all_versions:
             if version in self.versions:
-                yield IndexEntry(self.name, version, VersionState.READY)
+                yield IndexLine(name=self.name, version=version, state="READY")
             else:
-                yield IndexEntry(self.name, version, VersionState.UNAVAILABLE, self.unavailable[version])
+                reason = self.unavailable[version]
+                yield IndexLine(name=self.name, version=version, state="UNAVAILABLE", reason=reason)
 
     def find(self, version: str | None) -> LoadedModel:
         """Return a version; the default one if no version is given.

@@ -23,7 +23,7 @@ from service.repository.model_entry import (
     NOT_LOADED,
     UNLOADED,
     WHOLE_MODEL,
-    IndexEntry,
+    IndexLine,
     ModelEntry,
     model_not_found,
     only_served,
@@ -129,17 +129,21 @@ class ModelRepository:
         """
         return list(self.entry(name).versions)
 
-    def index(self) -> list[IndexEntry]:
-        """Return an entry for each version of each model, by name, lowest version first.
+    def index(self, *, only_ready: bool = False) -> list[IndexLine]:
+        """Return a line for each version of each model, by name, lowest version first.
 
         If models may be loaded on request, those added to the folder after the start are listed too; this reads the
         disk.
+
+        Args:
+            only_ready: whether to leave out what is not served.
         """
         entries = dict(self._entries)
         if self._loader.settings.model_control == "explicit":
             for name in self._folders():
                 entries.setdefault(name, ModelEntry(name, unavailable={WHOLE_MODEL: NOT_LOADED}))
-        return [line for _, entry in sorted(entries.items()) for line in entry.index()]
+        lines = [line for _, entry in sorted(entries.items()) for line in entry.index()]
+        return [line for line in lines if not only_ready or line.state == "READY"]
 
     def load(self, name: str, config: "ConfigOverride | None" = None, step: Step = go_on) -> None:
         """Load a model again, all its versions or none, and replace what is served under its name.

@@ -8,7 +8,7 @@ from engine import Verification
 from service.config.choices import PrecisionName
 from service.graph.view import count_precisions, describe_ports
 from service.repository.loaded_model import LoadedModel
-from service.repository.model_entry import UNLOADED, WHOLE_MODEL, ModelEntry, VersionState
+from service.repository.model_entry import UNLOADED, WHOLE_MODEL, ModelEntry
 from service.repository.traffic_schemas import TrafficView
 from service.schemas import JsonNumber, PortView
 
@@ -204,14 +204,14 @@ def _describe_verification(verification: Verification) -> dict[str, Any]:
 def _versions(entry: ModelEntry) -> list[VersionView]:
     return [
         VersionView(version=line.version, state="ready")
-        if line.state is VersionState.READY
+        if line.state == "READY"
         else VersionView(
             version=line.version,
             state=_state(entry, line.reason),
             reason=None if line.reason == UNLOADED else line.reason,
         )
         for line in entry.index()
-        if line.version != WHOLE_MODEL
+        if line.version is not None
     ]
 
 

@@ -2,5 +2,5 @@
 
 A protocol makes a `Job` of a request. The `Scheduler` queues it in the `ModelQueue` of its model; a worker thread takes
 it, decodes it, forms a batch (`Batcher`), runs the model and encodes the response (`worker`). The job ends on the event
-loop, where observers receive a `CallRecord`.
+loop, where observers receive it.
 """

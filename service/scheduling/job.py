@@ -1,12 +1,12 @@
-"""A job: one request to run a model, from admission to response; and the record of it, when it has ended."""
+"""A job: one request to run a model, from admission to response, and what is known of it when it has ended."""
 
 import asyncio
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from time import monotonic, perf_counter_ns
-from typing import Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from engine import OVERDUE, Array, RunResult, RunTrace, TraceLevel
 from service.codec import Decoded
@@ -70,66 +70,6 @@ class Timestamps:
         return self.decode_start - self.queued + self.forward_start - self.decode_end
 
 
-class CallRecord(NamedTuple):
-    """How a job ended, or a request that was refused before.
-
-    Attributes:
-        model: name of the model.
-        version: its version.
-        protocol: the protocol that the request came by.
-        request_id: id of the request.
-        status: how it ended.
-        timestamps: when it reached each stage.
-        batch_size: rows of its run; 0 if it never ran.
-        items: its own rows; 0 if it was not decoded.
-        leads_run: whether it is the one job of its run that counts the run.
-        worker: name of the thread that ran it; empty if none did.
-        trace: trace of its run, if any.
-        error: what went wrong; None for a success.
-        is_observed: whether the run kept operands or computed statistics, which makes it slower.
-        client: who sent the request.
-    """
-
-    model: str
-    version: str
-    protocol: ProtocolName
-    request_id: str
-    status: CallStatus
-    timestamps: Timestamps
-    batch_size: int = 0
-    items: int = 0
-    leads_run: bool = False
-    worker: str = ""
-    trace: RunTrace | None = None
-    error: str | None = None
-    is_observed: bool = False
-    client: Peer = ""
-
-
-@runtime_checkable
-class CallObserver(Protocol):
-    """Receives the record of each job that has ended."""
-
-    def observe(self, record: CallRecord) -> None:
-        """Process a record. Called on the event loop; must be quick and must not raise."""
-
-
-class RunOutcome(NamedTuple):
-    """What a run of the model computed for one job.
-
-    Attributes:
-        result: the outputs; trace and captured operands if requested. Of a batch, the job's own rows.
-        timestamps: when the job reached each stage, up to `forward_end`.
-        batch_size: rows of the run.
-        is_observed: whether the run kept operands or computed statistics, which makes it slower.
-    """
-
-    result: RunResult
-    timestamps: Timestamps
-    batch_size: int
-    is_observed: bool = False
-
-
 @dataclass(slots=True, eq=False)
 class Job(Generic[Payload]):
     """One request to run a model, from admission to response.
@@ -143,14 +83,16 @@ class Job(Generic[Payload]):
         request_id: id of the request.
         decode: returns inputs and options; called by a worker, and by a thread with a decoder after a
             NeedsDecoderError. Raises ServiceError.
-        encode: makes the response from the outcome of the run; as `decode`.
-        received_ns: `perf_counter_ns` of the moment when the request's body was complete.
+        encode: makes the response from what the run computed; as `decode`.
+        timestamps: when it reached each stage; its creator sets when its body was complete.
         timeout: seconds from its submission to its deadline; None for that of the model or the server.
         priority: 1 is served first; 0 for the model's default.
         client: who sent it.
-        is_step: whether it is a step of a pipeline, whose record has the trace.
+        is_step: whether it is a step of a pipeline, whose own job has the trace.
 
         is_over: whether it has ended.
+        status: how it has ended; unset until then.
+        message: what went wrong; None for a success.
         queued: when it was queued.
         deadline: when it times out.
         timer: cancels it at its deadline.
@@ -159,7 +101,6 @@ class Job(Generic[Payload]):
         cancel_reason: why it was cancelled; None while it is wanted.
         on_cancel: stops its run; None while none is in progress.
 
-        timestamps: when it reached each stage.
         decoded: its inputs and options, from the end of decoding until its response is encoded.
         rows: its number of rows; 0 until it is decoded.
         signature: equal for jobs that can share a run; None if it runs alone.
@@ -171,8 +112,8 @@ class Job(Generic[Payload]):
         leads_run: whether it is the one job of its run that counts the run.
         needs_decoder: whether a thread with a decoder goes on with it.
         decoding: has it go on there, once that is asked.
-        outcome: what its run computed, if only encoding is left to that thread; of a pipeline, what its steps computed.
-        status: how its worker ended it, or how it has ended; None until then.
+        result: what its run computed, if only encoding is left to that thread; of a pipeline, what its steps computed.
+        ending: how its worker ended it; None until then.
         response: what `encode` returned.
         error: why there is no response.
     """
@@ -181,14 +122,16 @@ class Job(Generic[Payload]):
     protocol: ProtocolName
     request_id: str
     decode: Callable[[], Decoded]
-    encode: Callable[[RunOutcome], Payload]
-    received_ns: int
+    encode: Callable[[RunResult], Payload]
+    timestamps: Timestamps
     timeout: float | None = None
     priority: int = 0
     client: Peer = ""
     is_step: bool = False
 
     is_over: bool = field(init=False, default=False)
+    status: CallStatus = field(init=False)
+    message: str | None = field(init=False, default=None)
     queued: float = field(init=False, default=0.0)
     deadline: float = field(init=False, default=0.0)
     timer: asyncio.TimerHandle | None = field(init=False, default=None)
@@ -197,7 +140,6 @@ class Job(Generic[Payload]):
     cancel_reason: str | None = field(init=False, default=None)
     on_cancel: Callable[[str], None] | None = field(init=False, default=None)
 
-    timestamps: Timestamps = field(init=False, default_factory=Timestamps)
     decoded: Decoded | None = field(init=False, default=None)
     rows: int = field(init=False, default=0)
     signature: Signature | None = field(init=False, default=None)
@@ -209,8 +151,8 @@ class Job(Generic[Payload]):
     leads_run: bool = field(init=False, default=False)
     needs_decoder: bool = field(init=False, default=False)
     decoding: asyncio.Task[None] | None = field(init=False, default=None)
-    outcome: RunOutcome | None = field(init=False, default=None)
-    status: CallStatus | None = field(init=False, default=None)
+    result: RunResult | None = field(init=False, default=None)
+    ending: CallStatus | None = field(init=False, default=None)
     response: Payload | None = field(init=False, default=None)
     error: BaseException | None = field(init=False, default=None)
 
@@ -234,14 +176,14 @@ class Job(Generic[Payload]):
         self.context = copy_context()
         self.queued = monotonic()
         self.deadline = self.queued + self.timeout
-        self.timestamps = Timestamps(self.received_ns, perf_counter_ns())
+        self.timestamps.queued = perf_counter_ns()
 
     def take_decoded(self, decoded: Decoded) -> None:
         """Take the inputs and options that `decode` returned."""
         self.decoded = decoded
         self.rows = count_rows(decoded.inputs)
         self.trace_level = decoded.options.trace or TraceLevel.OFF
-        self.is_observed = bool(decoded.options.capture) or self.trace_level >= TraceLevel.STATISTICS
+        self.is_observed = decoded.options.is_observed
 
     def stop_reason(self) -> str | None:
         """Return why it is to stop; None while it is to go on."""
@@ -261,22 +203,16 @@ class Job(Generic[Payload]):
         if self.cancel_reason is not None:
             on_cancel(self.cancel_reason)
 
-    def record(self, status: CallStatus, error: BaseException | None) -> CallRecord:
-        """Return the record of how it ends; before `status` is set."""
-        return CallRecord(
-            model=self.model.name,
-            version=self.model.version,
-            protocol=self.protocol,
-            request_id=self.request_id,
-            status=status,
-            # a copy where a worker may still write to them
-            timestamps=replace(self.timestamps) if self.status is None else self.timestamps,
-            batch_size=self.batch_size,
-            items=self.rows,
-            leads_run=self.leads_run,
-            worker=self.worker,
-            trace=None if self.is_step else self.trace,
-            error=None if error is None else str(error) or type(error).__name__,
-            is_observed=self.is_observed,
-            client=self.client,
-        )
+    def end(self, status: CallStatus, error: BaseException | None = None) -> None:
+        """Note how it has ended."""
+        self.is_over, self.status = True, status
+        if self.is_step:
+            self.trace = None  # the pipeline's has the layers of all steps
+        self.message = None if error is None else str(error) or type(error).__name__
+
+
+class CallObserver(Protocol):
+    """Receives each job that has ended."""
+
+    def observe(self, job: Job[Any]) -> None:
+        """Process a job, without keeping it. Called on the event loop; must be quick and must not raise."""

@@ -18,7 +18,7 @@ from service.config.limits import Limits
 from service.errors import ServiceError, timed_out
 from service.repository.joined_trace import join_steps
 from service.repository.loaded_model import Step
-from service.scheduling.job import CallStatus, Job, RunOutcome
+from service.scheduling.job import CallStatus, Job, Timestamps
 
 if TYPE_CHECKING:
     from service.scheduling.scheduler import Scheduler
@@ -84,7 +84,7 @@ class PipelineRun:
             request_id=job.request_id,
             decode=partial(self._decode, step),
             encode=partial(self._encode, step),
-            received_ns=perf_counter_ns() if self._results else job.received_ns,
+            timestamps=Timestamps(perf_counter_ns() if self._results else job.timestamps.received),
             timeout=max(0.0, job.deadline - monotonic()),
             priority=job.priority,
             client=job.client,
@@ -100,7 +100,7 @@ class PipelineRun:
             raise name_step(step.config.name, timed_out(job.timeout or 0.0) if is_late else error) from error
         finally:
             job.on_cancel = None
-            self._status = made.status or CallStatus.OTHER
+            self._status = made.status if made.is_over else CallStatus.OTHER
             times, last = job.timestamps, made.timestamps
             # the first step's start and the last one's end are those of the pipeline
             if not times.forward_start:
@@ -110,7 +110,7 @@ class PipelineRun:
             job.worker = made.worker
 
     def _join(self) -> None:
-        """Join what the steps computed to the outcome of one run."""
+        """Join what the steps computed to the result of one run."""
         job, named = self._job, self._results.items()
         traces = {name: result.trace for name, result in named if result.trace is not None}
         job.trace = join_steps(traces) if traces else None
@@ -118,8 +118,7 @@ class PipelineRun:
         captured_by = {f"{name}/{key}": by for name, done in named for key, by in done.captured_by.items()}
         outputs = [array for done in self._results.values() for array in done.outputs]
         job.leads_run, job.batch_size, job.decoded = True, job.rows, None
-        result = RunResult(outputs, job.trace if job.trace_level else None, captured, captured_by)
-        job.outcome = RunOutcome(result, job.timestamps, job.rows, job.is_observed)
+        job.result = RunResult(outputs, job.trace if job.trace_level else None, captured, captured_by)
 
     # on the worker of a step
 
@@ -157,14 +156,14 @@ class PipelineRun:
         self._pictures, self._asked = decoded.pictures, decoded.options
         return replace(decoded, options=self._options(step))
 
-    def _encode(self, step: Step, outcome: RunOutcome) -> None:
+    def _encode(self, step: Step, result: RunResult) -> None:
         """Keep what a step computed."""
         name = step.config.name
         if any(name in (other.config.crops, other.config.upright) for other in self._job.model.steps):
             images = [picture.geometry for picture in self._pictures]
-            found = self._task.predict_step(name, outcome.result.outputs, images, self._asked.task)
+            found = self._task.predict_step(name, result.outputs, images, self._asked.task)
             self._found[name] = found or ()
-        self._results[name] = outcome.result
+        self._results[name] = result
 
     def _options(self, step: Step) -> Options:
         """Return the options of a step: the trace of the request, and the operands to capture that are the step's."""

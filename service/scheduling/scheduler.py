@@ -24,7 +24,7 @@ from service.errors import ServiceError, out_of_memory, shutting_down, timed_out
 from service.fairness import FairExecutor
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import worker
-from service.scheduling.job import CallObserver, CallRecord, CallStatus, Job, ProtocolName, Timestamps
+from service.scheduling.job import CallObserver, CallStatus, Job, ProtocolName, Timestamps
 from service.scheduling.pipeline_run import PipelineRun, name_step
 from service.scheduling.policy import scheduling_policy
 from service.scheduling.queue import ModelQueue, TraceSetting, Work
@@ -41,7 +41,7 @@ _logger = getLogger(__name__)
 
 
 class Scheduler:
-    """Queues jobs, has worker threads run them, and gives observers a record of how each one ended.
+    """Queues jobs, has worker threads run them, and gives observers each one that has ended.
 
     Methods are called on the event loop, but for those of workers; `waiting`, `running` and `busy_workers` may be
     called on any thread.
@@ -55,7 +55,7 @@ class Scheduler:
 
     Args:
         settings: the server's settings, for what a model's own `model.toml` does not set.
-        observers: receive the record of each job that has ended.
+        observers: receive each job that has ended.
 
     Attributes:
         server_tracing: which runs are sampled, of models that do not set it themselves.
@@ -131,29 +131,21 @@ class Scheduler:
         received_ns: int,
         error: ServiceError | ClientDisconnect,
     ) -> None:
-        """Give the observers the record of a request that never becomes a job.
+        """Give the observers a request that is never queued.
 
         Args:
             model: the model that it names.
             protocol: the protocol that it came by.
             request_id: its id.
             received_ns: `perf_counter_ns` of the moment when its head had arrived.
-            error: why it does not become one.
+            error: why it is not.
         """
         status = CallStatus.CANCELED
         if isinstance(error, ServiceError):
             status = _STATUSES.get(error.status, CallStatus.OTHER)
-        self._observe(
-            CallRecord(
-                model=model.name,
-                version=model.version,
-                protocol=protocol,
-                request_id=request_id,
-                status=status,
-                timestamps=Timestamps(received=received_ns),
-                error=str(error) or type(error).__name__,
-            )
-        )
+        job = Job[None](model, protocol, request_id, _never, _never, Timestamps(received_ns))
+        job.end(status, error)
+        self._observe(job)
 
     async def run(self, job: Job[Payload], receive: Receive | None = None) -> Payload:
         """Queue a job, and return its response.
@@ -200,7 +192,7 @@ class Scheduler:
         """
         if job.is_over:
             return
-        if job.status is None:
+        if job.ending is None:
             self._drop(job, reason)
         self._abort(job, error)
 
@@ -211,19 +203,17 @@ class Scheduler:
         response: Payload | None = None,
         error: BaseException | None = None,
     ) -> None:
-        """End a job, unless it has ended: observers get its record, and `run` its response or its error."""
+        """End a job, unless it has ended: observers get it, and `run` its response or its error."""
         future = job.future
         if job.is_over or future is None:
             return
-        job.is_over = True
+        job.end(status, error)
         if job.timer is not None:
             job.timer.cancel()
-        record = job.record(status, error)
         # an error's traceback refers to the job: together they must not keep the request alive
         job.timer = job.future = job.response = job.error = None
-        job.status = status
         # a copy, as a worker may still be in the context itself
-        job.context.copy().run(self._observe, record)
+        job.context.copy().run(self._observe, job)
         if future.done():
             return  # the task that waited was cancelled
         if error is None:
@@ -386,13 +376,13 @@ class Scheduler:
     def _end_all(self, jobs: Iterable[Job[Any]]) -> None:
         """End jobs by the results that they have."""
         for job in jobs:
-            if job.status is not None:
-                self.end(job, job.status, job.response, job.error)
+            if job.ending is not None:
+                self.end(job, job.ending, job.response, job.error)
 
-    def _observe(self, record: CallRecord) -> None:
+    def _observe(self, job: Job[Any]) -> None:
         for observer in self._observers:
             try:
-                observer.observe(record)
+                observer.observe(job)
             except Exception:  # the client has to get its response all the same
                 _logger.exception("the end of a request could not be recorded")
 
@@ -443,6 +433,10 @@ class Scheduler:
         thread.start()
         self._threads = [*(other for other in self._threads if other.is_alive()), thread]
         return thread
+
+
+def _never(*_: object) -> Any:
+    raise RuntimeError("a refused request is neither decoded nor encoded")
 
 
 @contextmanager

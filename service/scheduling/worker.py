@@ -20,7 +20,7 @@ from service.decoding import (
 )
 from service.errors import ServiceError, engine_error, out_of_memory, without_frames
 from service.repository.rows import batch_signature, join, run_rows, split
-from service.scheduling.job import CallStatus, Job, RunOutcome
+from service.scheduling.job import CallStatus, Job
 from service.scheduling.queue import Work
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _execute(scheduler: "Scheduler", work: Work) -> None:
         elif job.needs_decoder:
             scheduler.leave_to_decoder(work, job)  # at once: decoding the next one may take long
     if work.is_batched:
-        ended = [job for job in work.jobs if job.status is not None]
+        ended = [job for job in work.jobs if job.ending is not None]
         for job in ready:
             set_signature(job, work.queue.policy.max_batch_size)
         ready = scheduler.form_batch(work, ready)
@@ -65,11 +65,11 @@ def _execute(scheduler: "Scheduler", work: Work) -> None:
 
 def _is_ready(job: Job[Any]) -> bool:
     """Decode a job, or encode the response of a pipeline whose steps have run; returns whether it is to run now."""
-    outcome, job.outcome = job.outcome, None
-    if outcome is None:
+    result, job.result = job.result, None
+    if result is None:
         return decode(job)
     if job.stop_reason() is None:
-        encode(job, outcome)
+        encode(job, result)
     return False
 
 
@@ -122,17 +122,17 @@ def run(jobs: Sequence[Job[Any]], sample: Callable[[], bool]) -> None:
             _run([job], is_sampled=sample())
 
 
-def encode(job: Job[Any], outcome: RunOutcome) -> None:
+def encode(job: Job[Any], result: RunResult) -> None:
     """Encode a job's response; a large one is left to a thread with a decoder."""
     try:
-        response = job.context.run(job.encode, outcome)
+        response = job.context.run(job.encode, result)
     except NeedsDecoderError:
-        job.needs_decoder, job.outcome = True, outcome
+        job.needs_decoder, job.result = True, result
     except BaseException as error:
         _fail(job, CallStatus.OTHER, error)
     else:
         job.timestamps.encode_end = perf_counter_ns()
-        job.status, job.response = CallStatus.SUCCESS, response
+        job.ending, job.response = CallStatus.SUCCESS, response
 
 
 def go_on_with_decoder(job: Job[Any]) -> None:
@@ -203,8 +203,7 @@ def _run(jobs: Sequence[Job[Any]], *, is_sampled: bool) -> bool:
         job.trace = result.trace if job is leader or job.trace_level else None
         job.decoded = None
         # a trace that is only sampled is not for the client
-        own = replace(result, outputs=part, trace=job.trace if job.trace_level else None)
-        encode(job, RunOutcome(own, job.timestamps, job.batch_size, job.is_observed))
+        encode(job, replace(result, outputs=part, trace=job.trace if job.trace_level else None))
     return True
 
 
@@ -227,4 +226,4 @@ def _fail(job: Job[Any], status: CallStatus, error: BaseException) -> None:
     if isinstance(error, ServiceError | RunStoppedError):  # their messages say everything
         without_frames(error)
     job.decoded = None
-    job.status, job.error = status, error
+    job.ending, job.error = status, error

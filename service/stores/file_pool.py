@@ -15,7 +15,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from service.config.setting_file import SettingsError
@@ -31,13 +31,12 @@ def pool_folder(environment: Mapping[str, str]) -> Path:
     Raises:
         SettingsError: the environment names no home.
     """
-    if environment.get("KUIPER_CACHE"):
-        return Path(environment["KUIPER_CACHE"]) / "store"
-    caches = Path(environment.get("XDG_CACHE_HOME", ""))
-    if caches.is_absolute():
-        return caches / "kuiper-store"
-    if environment.get("HOME"):
-        return Path(environment["HOME"]) / ".cache" / "kuiper-store"
+    if named := environment.get("KUIPER_CACHE"):
+        return Path(named, "store")
+    if Path(caches := environment.get("XDG_CACHE_HOME", "")).is_absolute():
+        return Path(caches, "kuiper-store")
+    if home := environment.get("HOME"):
+        return Path(home, ".cache", "kuiper-store")
     raise SettingsError("KUIPER_CACHE: the environment names no home; set KUIPER_CACHE to a folder")
 
 
@@ -138,8 +137,7 @@ class FilePool:
 
 
 def _try_lock(descriptor: int) -> bool:
-    try:
+    with suppress(BlockingIOError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return True
+    return False

@@ -8,7 +8,6 @@ from huggingface_hub import HfApi, HfFileSystem
 from service.config.store_url import StoreUrl
 from service.repository.fingerprint import FileMark
 from service.repository.model_source import SourceError
-from service.stores.store_errors import worded
 
 _CHUNK_BYTES = 4 << 20
 
@@ -22,7 +21,6 @@ class HuggingFaceStore:
     """
 
     def __init__(self, url: StoreUrl, endpoint: str | None = None) -> None:
-        self._url = url
         repository, _, self._folder = url.path.partition("/")
         name, _, revision = repository.partition("@")
         self._repository = f"{url.host}/{name}"
@@ -33,17 +31,16 @@ class HuggingFaceStore:
 
     def list(self) -> Iterator[FileMark]:
         """Yield the files of the newest commit."""
-        with worded(self._url):
-            commit = self._api.model_info(self._repository, revision=self._branch, timeout=30).sha
-            self._place = f"{self._repository}@{commit}/{self._folder}".rstrip("/") + "/"
-            self._files = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
-            found: Any = self._files.find(self._place.rstrip("/"), detail=True, expand_info=False)
-            for path, file in found.items():
-                yield FileMark(path.removeprefix(self._place), file["size"], file["blob_id"])
+        commit = self._api.model_info(self._repository, revision=self._branch, timeout=30).sha
+        self._place = f"{self._repository}@{commit}/{self._folder}".rstrip("/") + "/"
+        self._files = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
+        found: Any = self._files.find(self._place.rstrip("/"), detail=True, expand_info=False)
+        for path, file in found.items():
+            yield FileMark(path.removeprefix(self._place), file["size"], file["blob_id"])
 
     def read(self, file: FileMark) -> Iterator[bytes]:
         """Yield the bytes of a file in the commit that was listed last."""
-        with worded(self._url), self._files.open(self._place + file.path, block_size=_CHUNK_BYTES) as source:
+        with self._files.open(self._place + file.path, block_size=_CHUNK_BYTES) as source:
             if source.details["blob_id"] != file.tag:  # another thread has listed a newer commit
                 raise SourceError(f"{file.path} has changed since it was listed")
             while chunk := source.read(_CHUNK_BYTES):

@@ -11,12 +11,9 @@ from obstore.store import from_url
 from service.config.store_url import StoreUrl
 from service.repository.fingerprint import FileMark
 from service.repository.model_source import SourceError
-from service.stores.store_errors import worded
 
 _CHUNK_BYTES = 4 << 20
 _SILENCE = timedelta(seconds=30)
-_REQUEST = timedelta(hours=1)
-_ALLOW_HTTP = ("AWS_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP", "AZURE_ALLOW_HTTP")
 
 
 class ObjectStore:
@@ -24,43 +21,36 @@ class ObjectStore:
 
     Args:
         url: the place.
-
-    Raises:
-        SourceError: the environment's settings do not lead to a store.
     """
 
     def __init__(self, url: StoreUrl) -> None:
-        self._url = url
         place = f"{url.scheme}://{url.host}/{quote(url.path)}"  # else a "?" or "#" would end the path
         # the library reads these variables itself, but not beside other options
-        allow_http = any(os.environ.get(name, "").lower() in ("true", "1") for name in _ALLOW_HTTP)
-        with worded(url):
-            self._store = from_url(
-                place,
-                client_options={
-                    "connect_timeout": timedelta(seconds=5),
-                    "read_timeout": _SILENCE,
-                    "timeout": _REQUEST,
-                    "allow_http": allow_http,
-                },
-                retry_config={"max_retries": 3, "retry_timeout": _SILENCE},
-            )
+        allow_http = (os.environ.get(f"{cloud}_ALLOW_HTTP", "") for cloud in ("AWS", "GOOGLE", "AZURE"))
+        self._store = from_url(
+            place,
+            client_options={
+                "connect_timeout": timedelta(seconds=5),
+                "read_timeout": _SILENCE,
+                "timeout": timedelta(hours=1),
+                "allow_http": any(value.lower() in ("true", "1") for value in allow_http),
+            },
+            retry_config={"max_retries": 3, "retry_timeout": _SILENCE},
+        )
 
     def list(self) -> Iterator[FileMark]:
         """Yield all objects below the place."""
-        with worded(self._url):
-            for chunk in obstore.list(self._store):
-                for found in chunk:
-                    tag = _tag(found["e_tag"]) or f"{found['last_modified'].timestamp():f}"
-                    yield FileMark(found["path"], found["size"], tag)
+        for chunk in obstore.list(self._store):
+            for found in chunk:
+                tag = _tag(found["e_tag"]) or f"{found['last_modified'].timestamp():f}"
+                yield FileMark(found["path"], found["size"], tag)
 
     def read(self, file: FileMark) -> Iterator[bytes]:
         """Yield the bytes of an object."""
-        with worded(self._url):
-            found = obstore.get(self._store, file.path)
-            if _tag(found.meta["e_tag"]) not in ("", file.tag):
-                raise SourceError(f"{file.path} has changed since it was listed")
-            yield from map(bytes, found.stream(_CHUNK_BYTES))
+        found = obstore.get(self._store, file.path)
+        if _tag(found.meta["e_tag"]) not in ("", file.tag):
+            raise SourceError(f"{file.path} has changed since it was listed")
+        yield from map(bytes, found.stream(_CHUNK_BYTES))
 
 
 def _tag(entity_tag: str | None) -> str:

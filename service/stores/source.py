@@ -20,6 +20,7 @@ def open_source(settings: Settings) -> ModelSource:
     if not isinstance(url, StoreUrl):
         return ModelSource(url, settings.model_name, is_polled=settings.model_control == "poll")
     from service.stores.file_pool import FilePool, pool_folder
+    from service.stores.store_errors import worded
     from service.stores.store_source import RemoteStore, StoreSource
 
     store: RemoteStore
@@ -32,7 +33,8 @@ def open_source(settings: Settings) -> ModelSource:
             else:
                 from service.stores.object_store import ObjectStore
 
-                store = ObjectStore(url)
+                with worded(url):
+                    store = ObjectStore(url)
     except SourceError as error:
         raise SettingsError(f"models: {error}") from error
     pool = FilePool(pool_folder(os.environ), settings.store_cache_bytes)

@@ -13,9 +13,13 @@ _DURATIONS = re.compile(r" in [0-9.]+(?:ns|µs|ms|s)\b|, max_retries: \d+, retry
 _BODY = re.compile(r"\s*<.*", re.DOTALL)
 _IN_BODY = re.compile(r"<(?:Code|Message)>([^<\n]*)")
 """What is shown of a response in XML; other parts of it may repeat what was signed."""
-_REFUSED = re.compile(r"\b(?:401 Unauthorized|403 Forbidden)\b")
-_MACHINE = re.compile(r"/latest/(?:api/token|meta-data/)|/computeMetadata/|/metadata/identity/")
-"""Where the clouds give a machine its credentials, which is asked if the environment has none."""
+_CAUSES = {
+    # where the clouds give a machine its credentials, which is asked if the environment has none
+    r"/latest/(?:api/token|meta-data/)|/computeMetadata/|/metadata/identity/": (
+        ", as the environment has no credentials and this machine gives none"
+    ),
+    r"\b(?:401 Unauthorized|403 Forbidden)\b": ", as its credentials are missing, wrong or may not read it",
+}
 
 
 @contextmanager
@@ -29,12 +33,5 @@ def worded(url: StoreUrl) -> Iterator[None]:
         text = str(error).strip().partition("\n\nDebug source:")[0]
         words = [_DURATIONS.sub("", _BODY.sub("", text).partition("\n")[0]), *_IN_BODY.findall(text)[:2]]
         reason = without_secrets(": ".join(word.strip(" :") for word in words))[:_MAX_CHARACTERS]
-        raise SourceError(f"{url} cannot be read{_cause(reason)}: {reason}") from error
-
-
-def _cause(reason: str) -> str:
-    if _MACHINE.search(reason):
-        return ", as the environment has no credentials and this machine gives none"
-    if _REFUSED.search(reason):
-        return ", as its credentials are missing, wrong or may not read it"
-    return ""
+        cause = next((text for pattern, text in _CAUSES.items() if re.search(pattern, reason)), "")
+        raise SourceError(f"{url} cannot be read{cause}: {reason}") from error

@@ -14,28 +14,25 @@ from service.config.store_url import StoreUrl
 from service.repository.files import ModelFilesError
 from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.load_progress import Step, go_on
-from service.repository.model_source import ModelSource, SourceError
+from service.repository.model_source import MAX_FILES, ModelSource, SourceError
 from service.stores.file_pool import FilePool
-
-MAX_FILES = 100_000
-"""Files of a store that are listed; below a place with more, there are other things than models."""
+from service.stores.store_errors import worded
 
 
 class RemoteStore(Protocol):
-    """Lists and reads files below one place of a store. Their paths are relative to it."""
+    """Lists and reads files below one place of a store. Their paths are relative to it.
+
+    Raises any error of its library where the store cannot be reached or refuses.
+    """
 
     def list(self) -> Iterator[FileMark]:
-        """Yield all files, in any order.
-
-        Raises:
-            SourceError: the store cannot be reached, or refuses.
-        """
+        """Yield all files, in any order."""
 
     def read(self, file: FileMark) -> Iterator[bytes]:
         """Yield the bytes of a file in pieces.
 
         Raises:
-            SourceError: the store cannot be reached, the file is gone, or its tag is another one by now.
+            SourceError: its tag is another one by now.
         """
 
 
@@ -79,7 +76,8 @@ class StoreSource(ModelSource):
     def refresh(self, step: Step = go_on) -> None:
         """Fetch what has changed in the store."""
         step(f"listing {self._url.name}")
-        files = _visible(self._store.list(), self._url)
+        with worded(self._url):
+            files = _visible(self._store.list(), self._url)
         _check(files, self._url, self._pool.max_bytes)
         try:
             with self._pool.locked(step):
@@ -118,8 +116,7 @@ class StoreSource(ModelSource):
     def _fetch(self, file: FileMark, step: Step, place: Path) -> None:
         size = 0
         with place.open("wb") as target:
-            # what has no bytes may be the marker of a folder, which cannot be read
-            for chunk in self._store.read(file) if file.size else ():
+            for chunk in self._read(file):
                 size += len(chunk)
                 if size > file.size:
                     break
@@ -128,6 +125,11 @@ class StoreSource(ModelSource):
                 target.write(chunk)
         if size != file.size:
             raise SourceError(f"{file.path} has {size} bytes or more where {file.size} are listed")
+
+    def _read(self, file: FileMark) -> Iterator[bytes]:
+        with worded(self._url):
+            # what has no bytes may be the marker of a folder, which cannot be read
+            yield from self._store.read(file) if file.size else ()
 
 
 def _visible(files: Iterable[FileMark], url: StoreUrl) -> Fingerprint:
@@ -139,8 +141,9 @@ def _visible(files: Iterable[FileMark], url: StoreUrl) -> Fingerprint:
     visible = (file for file in files if "/." not in f"/{file.path}")
     listed = list(islice(visible, MAX_FILES + 1))
     if len(listed) > MAX_FILES:
-        problem = f"more than {MAX_FILES} files are listed; expected a place that holds models only"
-        raise SourceError(f"{url}: {problem}")
+        raise SourceError(
+            f"{url}: more than {MAX_FILES} files are listed; expected a place that holds models only"
+        )
     folders = {""} | {str(parent) for file in listed for parent in PurePosixPath(file.path).parents}
     found = frozenset(file for file in listed if file.path not in folders and not file.path.endswith("/"))
     if not found:

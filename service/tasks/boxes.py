@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -19,6 +19,12 @@ MAX_CANDIDATES = 30_000
 
 NO_EXTRA = Extra()
 Box = tuple[float, float, float, float]
+PictureBox = Annotated[
+    Box,
+    Field(
+        description="left, top, right and bottom in pixels of the original picture; of the input where that is a tensor"
+    ),
+]
 
 
 class BoxParameters(TaskParameters):

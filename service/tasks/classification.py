@@ -6,7 +6,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
@@ -14,7 +14,6 @@ from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
-from service.schemas import JsonNumber
 from service.tasks.chosen_output import choose_output
 from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
 
@@ -62,25 +61,11 @@ class ClassificationConfig(TomlTable):
 
 @dataclass(frozen=True, slots=True)
 class ClassPrediction(Prediction):
-    """A class and how likely it is.
-
-    Attributes:
-        label: name of the class; its index in digits where the model has no labels.
-        index: place of the class in the output.
-        probability: the output's value, after softmax or sigmoid where the model's configuration asks for one.
-    """
-
-    label: str
-    index: int
-    probability: float
-
-
-class PredictionView(BaseModel):
     """A class and how likely it is."""
 
-    label: str
-    index: int
-    probability: JsonNumber
+    label: str  # name of the class; its index in digits where the model has no labels
+    index: int  # place of the class in the output
+    probability: float  # the output's value, after softmax or sigmoid where the configuration asks for one
 
 
 class ClassificationParameters(TaskParameters):
@@ -105,7 +90,7 @@ class Classification(Task):
 
     name = "classification"
     keys = TaskKeys(ClassificationConfig, takes_labels=True)
-    view = PredictionView
+    prediction = ClassPrediction
     parameters = ClassificationParameters
     draws = True
 

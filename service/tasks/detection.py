@@ -4,13 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field
-
 from engine import Array
 from service.config.task_keys import TaskKeys
 from service.images.geometry import ImageGeometry
-from service.schemas import JsonNumber
-from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
+from service.tasks.boxes import BoxFinder, BoxParameters, PictureBox, geometry_of, place_boxes
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.yolo_shapes import BoxesConfig
 
@@ -22,51 +19,29 @@ _LEAST = 0.01
 """Confidence of the boxes that are looked at where a score is followed as it falls."""
 
 
-class DetectionConfig(BoxesConfig):
-    """How outputs become boxes with labels."""
-
-
 @dataclass(frozen=True, slots=True)
 class Detected(Prediction):
-    """Something that was found.
-
-    Attributes:
-        label: name of its class; its index in digits where the model has no labels.
-        index: number of its class.
-        probability: how probable the class is, from 0 to 1.
-        box: left, top, right and bottom in pixels of the original picture; of the input where that was a tensor.
-    """
-
-    label: str
-    index: int
-    probability: float
-    box: Box
-
-
-class DetectedView(BaseModel):
     """Something that was found in a picture."""
 
-    label: str
-    index: int
-    probability: JsonNumber
-    box: list[float] = Field(
-        description="left, top, right and bottom in pixels of the original picture; of the input where that is a tensor"
-    )
+    label: str  # name of its class; its index in digits where the model has no labels
+    index: int  # number of its class
+    probability: float  # how probable the class is, from 0 to 1
+    box: PictureBox
 
 
 class Detection(Task):
     """The task of models that find things: YOLOv5, YOLOv8 and YOLO11, decoded or not."""
 
     name = "detection"
-    keys = TaskKeys(DetectionConfig, takes_labels=True)
-    view = DetectedView
+    keys = TaskKeys(BoxesConfig, takes_labels=True)
+    prediction = Detected
     parameters = BoxParameters
     returns_outputs = False
     draws = True
 
     def __init__(self, model: TaskModel) -> None:
         super().__init__(model)
-        self._finder = BoxFinder(model, model.config.task_table(DetectionConfig))
+        self._finder = BoxFinder(model, model.config.task_table(BoxesConfig))
 
     def predict(
         self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]

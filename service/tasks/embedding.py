@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfigError
@@ -13,7 +13,6 @@ from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
-from service.schemas import JsonNumber
 from service.tasks.chosen_output import choose_output
 from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
 
@@ -47,28 +46,15 @@ class EmbeddingParameters(TaskParameters):
 
 @dataclass(frozen=True, slots=True)
 class Embedding(Prediction):
-    """A vector.
-
-    Attributes:
-        vector: its numbers, as a tuple.
-        norm: its length before it was normalised.
-        cosines: its cosines with the vectors of all items of the request, in order, where there are several, and no
-            more than `MAX_COMPARED`; None otherwise. Of a vector of length 0 they are NaN.
-    """
+    """A vector, and its cosines with those of the request."""
 
     vector: tuple[float, ...]
-    norm: float
-    cosines: tuple[float, ...] | None = None
-
-
-class EmbeddingView(BaseModel):
-    """A vector, and its cosine similarity to each item of the request."""
-
-    vector: list[JsonNumber]
-    norm: JsonNumber = Field(description="length of the vector before it was normalised")
-    cosines: list[JsonNumber] | None = Field(
-        description="cosines with the vectors of all items of the request; null where there is one item, or very many"
-    )
+    norm: Annotated[float, Field(description="its length before it was normalised")]
+    # NaN for a vector of length 0
+    cosines: Annotated[
+        tuple[float, ...] | None,
+        Field(description="cosines with the vectors of all items; null for one item, or very many"),
+    ]
 
 
 class VectorEmbedding(Task):
@@ -80,7 +66,7 @@ class VectorEmbedding(Task):
 
     name = "embedding"
     keys = TaskKeys(EmbeddingConfig)
-    view = EmbeddingView
+    prediction = Embedding
     parameters = EmbeddingParameters
     returns_outputs = False
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from PIL import Image
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from engine import Array
 from service.config.model_config import FILE_NAME, ModelConfigError
@@ -16,8 +16,7 @@ from service.config.task_keys import TaskKeys
 from service.decoding import leave_large
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
-from service.schemas import JsonNumber
-from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
+from service.tasks.boxes import Box, BoxFinder, BoxParameters, PictureBox, geometry_of, place_boxes
 from service.tasks.run_lengths import encode_counts, sample_counts
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.yolo_heads import unreadable
@@ -57,36 +56,18 @@ class InstanceParameters(BoxParameters):
 
 @dataclass(frozen=True, slots=True)
 class Instance(Prediction):
-    """Something that was found, with its pixels.
-
-    Attributes:
-        label: name of its class; its index in digits where the model has no labels.
-        index: number of its class.
-        probability: how probable the class is, from 0 to 1.
-        box: left, top, right and bottom in pixels of the original picture.
-        area: number of its pixels; None without masks.
-        mask: `size`, height and width, and `counts`, as COCO's tools read them; None without masks.
-    """
-
-    label: str
-    index: int
-    probability: float
-    box: Box
-    area: int | None
-    mask: dict[str, Any] | None
-
-
-class InstanceView(BaseModel):
     """Something that was found in a picture, with its pixels."""
 
-    label: str
-    index: int
-    probability: JsonNumber
-    box: list[float] = Field(description="left, top, right and bottom in pixels of the original picture")
-    area: int | None = Field(description="number of its pixels")
-    mask: dict[str, Any] | None = Field(
-        description="size (height, width) and counts, the run lengths of COCO's tools"
-    )
+    label: str  # name of its class; its index in digits where the model has no labels
+    index: int  # number of its class
+    probability: float  # how probable the class is, from 0 to 1
+    box: PictureBox
+    # both are None without masks
+    area: Annotated[int | None, Field(description="number of its pixels")]
+    mask: Annotated[
+        dict[str, Any] | None,
+        Field(description="size (height, width) and counts, the run lengths of COCO's tools"),
+    ]
 
 
 class InstanceSegmentation(Task):
@@ -98,7 +79,7 @@ class InstanceSegmentation(Task):
 
     name = "instance-segmentation"
     keys = TaskKeys(InstanceConfig, takes_labels=True)
-    view = InstanceView
+    prediction = Instance
     parameters = InstanceParameters
     returns_outputs = False
     draws = True

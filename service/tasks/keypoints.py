@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from engine import Array
 from service.config.task_keys import TaskKeys
 from service.images.geometry import ImageGeometry
-from service.schemas import JsonNumber
-from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
+from service.tasks.boxes import BoxFinder, BoxParameters, PictureBox, geometry_of, place_boxes
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.yolo_shapes import BoxesConfig, Extra
 
@@ -54,33 +53,18 @@ class KeypointsConfig(BoxesConfig):
 
 @dataclass(frozen=True, slots=True)
 class Figure(Prediction):
-    """Something that was found, with its points.
-
-    Attributes:
-        label: name of its class; its index in digits where the model has no labels.
-        index: number of its class.
-        probability: how probable the class is, from 0 to 1.
-        box: left, top, right and bottom in pixels of the original picture.
-        points: x and y of each point in pixels of the original picture, and its probability where the model gives one.
-    """
-
-    label: str
-    index: int
-    probability: float
-    box: Box
-    points: tuple[tuple[float, ...], ...]
-
-
-class FigureView(BaseModel):
     """Something that was found in a picture, with its points."""
 
-    label: str
-    index: int
-    probability: JsonNumber
-    box: list[float] = Field(description="left, top, right and bottom in pixels of the original picture")
-    points: list[list[JsonNumber]] = Field(
-        description="x and y in pixels of the original picture, and the probability where the model gives one"
-    )
+    label: str  # name of its class; its index in digits where the model has no labels
+    index: int  # number of its class
+    probability: float  # how probable the class is, from 0 to 1
+    box: PictureBox
+    points: Annotated[
+        tuple[tuple[float, ...], ...],
+        Field(
+            description="x and y in pixels of the original picture, and the probability where the model gives one"
+        ),
+    ]
 
 
 class Keypoints(Task):
@@ -88,7 +72,7 @@ class Keypoints(Task):
 
     name = "keypoints"
     keys = TaskKeys(KeypointsConfig, takes_labels=True)
-    view = FigureView
+    prediction = Figure
     parameters = BoxParameters
     returns_outputs = False
     draws = True

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfigError
@@ -38,22 +38,12 @@ class OcrConfig(TomlTable):
 
 @dataclass(frozen=True, slots=True)
 class Line(Prediction):
-    """A line of text.
-
-    Attributes:
-        text: what it says.
-        probability: mean over its characters; 0 for a line of none.
-    """
-
-    text: str
-    probability: float
-
-
-class LineView(BaseModel):
     """A line of text."""
 
     text: str
-    probability: float = Field(description="mean over the characters that were read; 0 where there is none")
+    probability: Annotated[
+        float, Field(description="mean over the characters that were read; 0 where there is none")
+    ]
 
 
 class LineReading(Task):
@@ -66,7 +56,7 @@ class LineReading(Task):
 
     name = "ocr"
     keys = TaskKeys(OcrConfig, takes_labels=True, labels_are_characters=True)
-    view = LineView
+    prediction = Line
     returns_outputs = False
 
     def __init__(self, model: TaskModel) -> None:

@@ -1,8 +1,9 @@
 """Pipelines: models in a row, each step on the request's picture, on crops of it, or on tensors of earlier steps."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import chain, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, model_validator
@@ -13,9 +14,9 @@ from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.images.geometry import ImageGeometry, place_image
 from service.tasks.boxes import BoxParameters
-from service.tasks.classification import ClassPrediction, PredictionView
+from service.tasks.classification import ClassPrediction
 from service.tasks.detection import Detected, draw_boxes
-from service.tasks.ocr import Line, LineView
+from service.tasks.ocr import Line
 from service.tasks.score_map import input_size
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.text_detection import TextLine, draw_lines
@@ -143,7 +144,7 @@ class Pipeline(Task):
         shown = self._tasks[self.shown]
         self.draws = self.has_labels or shown.draws
         self.returns_outputs = not self.has_labels and shown.returns_outputs
-        if self.has_labels and shown.view not in (PredictionView, LineView):
+        if self.has_labels and shown.prediction not in (ClassPrediction, Line):
             problem = f"the step takes crops, and its task {shown.name} gives no labels"
             expected = "a step of the task classification or ocr"
             raise ModelConfigError(FILE_NAME, "pipeline.response", problem, expected)
@@ -224,19 +225,19 @@ class Pipeline(Task):
         if step.crops is not None:
             source = self._tasks[step.crops]
             labels = set(source.model.config.labels or ())
-            if source.view is None or "box" not in source.view.model_fields:
+            if source.prediction is None or "box" not in map(attrgetter("name"), fields(source.prediction)):
                 problem = f"is {step.crops!r}, whose task {source.name} gives no boxes"
                 yield "crops", problem, "a step that detects"
             if not self._steps[step.crops].takes_picture:
                 problem = f"is {step.crops!r}, whose boxes are not those of the picture"
                 yield "crops", problem, "a step that takes the picture"
-        are_same = own.view is PredictionView and labels == set(own.model.config.labels or ())
+        are_same = own.prediction is ClassPrediction and labels == set(own.model.config.labels or ())
         if step.combine and not (labels and are_same):
             problem = "is true, and the step does not classify crops of boxes with the same labels"
             yield "combine", problem, "a classification with the labels of the detector"
         if step.upright is not None:
             turn = self._tasks[step.upright]
-            if self._steps[step.upright].crops != step.crops or turn.view is not PredictionView:
+            if self._steps[step.upright].crops != step.crops or turn.prediction is not ClassPrediction:
                 problem = f"is {step.upright!r}, which does not classify the same crops"
                 yield "upright", problem, f'a classification with crops = "{step.crops}"'
             degrees = turn.model.config.labels or ()

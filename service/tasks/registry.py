@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from inspect import isabstract
 
 from service.config.model_config import ModelConfig
-from service.config.task_keys import TASK_FINDERS, TASK_KEYS, TaskFinder
+from service.config.task_keys import TASK_FINDERS, TASK_KEYS
 from service.tasks.task import Task
 
 ENTRY_POINTS = "kuiper.tasks"
@@ -67,48 +67,39 @@ def check_class(found: object, place: str) -> type[Task]:
     return found
 
 
-class BuiltInTasks(TaskFinder):
-    """Imports the tasks that come along."""
-
-    def names(self) -> set[str]:
-        """Return their names."""
-        return set(BUILT_IN)
-
-    def find(self, name: str) -> None:
-        """Import a task."""
-        if name in BUILT_IN:
-            module, _, attribute = BUILT_IN[name].partition(":")
-            register_task(getattr(import_module(module), attribute))
+def _find_built_in(name: str) -> None:
+    """Import a task that comes along."""
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        register_task(getattr(import_module(module), attribute))
 
 
-class PackagedTasks(TaskFinder):
-    """Imports the tasks that installed packages offer as entry points of the group `kuiper.tasks`."""
-
-    def names(self) -> set[str]:
-        """Return their names."""
-        return set(entry_points(group=ENTRY_POINTS).names)
-
-    def find(self, name: str) -> None:
-        """Import a task.
-
-        Raises:
-            TaskError: it cannot be imported, is no task, or two packages offer it.
-        """
-        offered = tuple(entry_points(group=ENTRY_POINTS, name=name))
-        if not offered:
-            return
-        packages = [entry.dist.name if entry.dist is not None else entry.value for entry in offered]
-        if len(offered) > 1:
-            raise TaskError(f"several packages offer the task {name!r}: {', '.join(packages)}; expected one")
-        place = f"task {name!r} of the package {packages[0]}"
-        try:
-            found = check_class(offered[0].load(), place)
-        except (ImportError, AttributeError) as error:
-            raise TaskError(f"{place} cannot be imported: {error}") from error
-        if found.name != name:
-            raise TaskError(f"{place} calls itself {found.name!r}; expected the name of its entry point")
-        if name not in TASKS:  # it may have registered itself
-            register_task(found)
+def _packaged_names() -> set[str]:
+    """Return the names of the tasks that installed packages offer as entry points of the group `kuiper.tasks`."""
+    return set(entry_points(group=ENTRY_POINTS).names)
 
 
-TASK_FINDERS[:] = [BuiltInTasks(), PackagedTasks()]
+def _find_packaged(name: str) -> None:
+    """Import a task that an installed package offers.
+
+    Raises:
+        TaskError: it cannot be imported, is no task, or two packages offer it.
+    """
+    offered = tuple(entry_points(group=ENTRY_POINTS, name=name))
+    if not offered:
+        return
+    packages = [entry.dist.name if entry.dist is not None else entry.value for entry in offered]
+    if len(offered) > 1:
+        raise TaskError(f"several packages offer the task {name!r}: {', '.join(packages)}; expected one")
+    place = f"task {name!r} of the package {packages[0]}"
+    try:
+        found = check_class(offered[0].load(), place)
+    except (ImportError, AttributeError) as error:
+        raise TaskError(f"{place} cannot be imported: {error}") from error
+    if found.name != name:
+        raise TaskError(f"{place} calls itself {found.name!r}; expected the name of its entry point")
+    if name not in TASKS:  # it may have registered itself
+        register_task(found)
+
+
+TASK_FINDERS[:] = [(BUILT_IN.keys, _find_built_in), (_packaged_names, _find_packaged)]

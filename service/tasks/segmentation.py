@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from math import log
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from PIL import Image
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, GetPydanticSchema, TypeAdapter, WithJsonSchema
 
 from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfigError
@@ -78,26 +78,6 @@ class SegmentationParameters(TaskParameters):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Segmentation(Prediction):
-    """The classes of a picture's pixels.
-
-    Attributes:
-        width: columns of the mask: those of the picture, or of the output where the request sent a tensor.
-        height: its rows.
-        regions: for each class that there is, the largest first: its `label`, `index`, `area` in pixels, `share` of
-            all pixels, `box` (left, top, right and bottom), and `rle` where masks are returned so.
-        mask: the class of each pixel: a palette PNG in base64, or an array (height, width); None for other formats.
-            Pixels of no class are 255 in the PNG, and -1 in the array; of several classes, a pixel has the most
-            probable.
-    """
-
-    width: int
-    height: int
-    regions: tuple[dict[str, Any], ...]
-    mask: Any = None
-
-
 class RegionView(BaseModel):
     """A class, and which pixels belong to it."""
 
@@ -109,13 +89,24 @@ class RegionView(BaseModel):
     rle: dict[str, Any] | None = Field(default=None, description="size and counts, as COCO's tools read them")
 
 
-class SegmentationView(BaseModel):
+Region = Annotated[dict[str, Any], GetPydanticSchema(lambda _, describe: describe(RegionView))]
+"""The fields of a `RegionView`; `rle` where masks are returned so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segmentation(Prediction):
     """The classes of a picture's pixels."""
 
+    # those of the picture, or of the output where the request sent a tensor
     width: int
     height: int
-    regions: list[RegionView]
-    mask: str | list[list[int]] | None = Field(description="a palette PNG in base64, or rows of classes")
+    regions: tuple[Region, ...]  # the largest first
+    # pixels of no class are 255 in the PNG, and -1 in the rows; of several classes, a pixel has the most probable
+    mask: Annotated[
+        Any,
+        WithJsonSchema(TypeAdapter(str | list[list[int]] | None).json_schema()),
+        Field(description="a palette PNG in base64, or rows of classes"),
+    ]
 
 
 class SemanticSegmentation(Task):
@@ -128,7 +119,7 @@ class SemanticSegmentation(Task):
 
     name = "segmentation"
     keys = TaskKeys(SegmentationConfig, takes_labels=True)
-    view = SegmentationView
+    prediction = Segmentation
     parameters = SegmentationParameters
     returns_outputs = False
     draws = True

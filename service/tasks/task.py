@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 class Prediction:
     """A prediction for one item of a batch. Each task derives a class of its own, whose fields responses show by name.
 
-    Fields hold strings, numbers, None, arrays, and tuples and dicts of these; numbers may be NaN or infinite.
+    Fields hold strings, numbers, None, arrays, and tuples and dicts of these; numbers may be NaN or infinite. The API's
+    description has the fields as well, with the `description` that a pydantic `Field` gives them.
     """
+
+    __pydantic_config__ = ConfigDict(arbitrary_types_allowed=True)
 
 
 class TaskParameters(BaseModel):
@@ -60,7 +63,7 @@ class Task(ABC):
     Attributes:
         name: what `task` in `model.toml` calls it.
         keys: what else `model.toml` may say for it.
-        view: a prediction as responses show it, for the API's description; None for a task that makes none.
+        prediction: the class of its predictions; None for a task that makes none.
         parameters: what requests may set for it.
         returns_outputs: whether responses hold the elements of the outputs where the request does not say.
         draws: whether `draw` draws.
@@ -68,7 +71,7 @@ class Task(ABC):
 
     name: ClassVar[str]
     keys: ClassVar[TaskKeys] = TaskKeys()
-    view: ClassVar[type[BaseModel] | None] = None
+    prediction: ClassVar[type[Prediction] | None] = None
     parameters: ClassVar[type[TaskParameters]] = TaskParameters
     returns_outputs: bool = True
     draws: bool = False

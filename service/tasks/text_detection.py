@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfigError
@@ -13,9 +13,8 @@ from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
-from service.images.whole import Box, Corners
-from service.schemas import JsonNumber
-from service.tasks.boxes import geometry_of
+from service.images.whole import Corners
+from service.tasks.boxes import PictureBox, geometry_of
 from service.tasks.chosen_output import choose_output
 from service.tasks.map_regions import find_regions, smallest_rectangle
 from service.tasks.score_map import input_size
@@ -59,32 +58,15 @@ class TextDetectionParameters(TaskParameters):
 
 @dataclass(frozen=True, slots=True)
 class TextLine(Prediction):
-    """Where a line of text is, and what it says.
-
-    Attributes:
-        text: what it says; "" where nothing has read it.
-        probability: of the line's pixels; mean over the characters where it was read.
-        box: left, top, right and bottom in pixels of the original picture; of the input where that was a tensor.
-        corners: upper left, upper right, lower right and lower left of the line, as x and y.
-    """
-
-    text: str
-    probability: float
-    box: Box
-    corners: Corners
-
-
-class TextLineView(BaseModel):
     """A line of text in a picture."""
 
-    text: str = Field(description="what it says; empty where nothing has read it")
-    probability: JsonNumber
-    box: list[float] = Field(
-        description="left, top, right and bottom in pixels of the original picture; of the input where that is a tensor"
-    )
-    corners: list[list[float]] = Field(
-        description="upper left, upper right, lower right and lower left of the line, as x and y"
-    )
+    text: Annotated[str, Field(description="what it says; empty where nothing has read it")]
+    probability: float  # of the line's pixels; mean over the characters where it was read
+    box: PictureBox
+    corners: Annotated[
+        Corners,
+        Field(description="upper left, upper right, lower right and lower left of the line, as x and y"),
+    ]
 
 
 class TextDetection(Task):
@@ -96,7 +78,7 @@ class TextDetection(Task):
 
     name = "text-detection"
     keys = TaskKeys(TextDetectionConfig)
-    view = TextLineView
+    prediction = TextLine
     parameters = TextDetectionParameters
     returns_outputs = False
     draws = True

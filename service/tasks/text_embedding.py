@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel
 
 from engine import Array
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.errors import ServiceError
-from service.schemas import JsonNumber
 from service.tasks.chosen_output import choose_output
 from service.tasks.task import Prediction, Task, TaskModel
-from service.tasks.text_span import TextSpan
 
 
 class TextEmbeddingConfig(TomlTable):
@@ -35,22 +32,10 @@ class TextEmbeddingConfig(TomlTable):
 
 @dataclass(frozen=True, slots=True)
 class TextVector(Prediction):
-    """The vector of a text.
-
-    Attributes:
-        embedding: the vector, float32.
-        tokens: how many tokens the text has; 0 where the request sent ids.
-    """
-
-    embedding: Array
-    tokens: int
-
-
-class TextVectorView(BaseModel):
     """The vector of a text."""
 
-    embedding: list[JsonNumber]
-    tokens: int
+    embedding: Array  # float32
+    tokens: int  # 0 where the request sent ids
 
 
 class TextEmbedding(Task):
@@ -62,7 +47,7 @@ class TextEmbedding(Task):
 
     name = "text-embedding"
     keys = TaskKeys(TextEmbeddingConfig)
-    view = TextVectorView
+    prediction = TextVector
     returns_outputs = False
 
     def __init__(self, model: TaskModel) -> None:
@@ -83,7 +68,7 @@ class TextEmbedding(Task):
 
         Args:
             outputs: the chosen one is (batch, features) or (batch, tokens, features).
-            images: for each text where its tokens lie in its row; empty where the request sent ids, of which all
+            images: for each text how many tokens its row begins with; empty where the request sent ids, of which all
                 count then.
             parameters: none.
 
@@ -91,7 +76,7 @@ class TextEmbedding(Task):
             ServiceError: 422 `no_vectors` where the input's size made an output of another shape.
         """
         del parameters
-        lengths = [item.length for item in images if isinstance(item, TextSpan)]
+        lengths = [count for count in images if isinstance(count, int)]
         vectors = self._pool(outputs[self._chosen], lengths)
         if self._options.normalize:
             norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))

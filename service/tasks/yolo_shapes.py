@@ -28,7 +28,7 @@ _Dim = int | None
 
 
 class BoxesConfig(TomlTable):
-    """How outputs become boxes.
+    """How outputs become boxes with labels.
 
     Attributes:
         head: head type; auto: inferred from the output shapes.

@@ -31,16 +31,16 @@ def chrome_trace(runs: Iterable[RecentRun]) -> dict[str, Any]:
     Args:
         runs: in any order. Runs of one batch are drawn once.
     """
-    ordered = sorted(runs, key=lambda run: run.record.timestamps.received)
+    ordered = sorted(runs, key=lambda run: run.timestamps.received)
     if not ordered:
         return {"displayTimeUnit": "ms", "traceEvents": []}
-    origin = ordered[0].record.timestamps.received
+    origin = ordered[0].timestamps.received
     events = [_metadata("process_name", 0, "kuiper")]
     for number, run in enumerate(ordered):
         events += _waiting(run, number, origin)
-    for row, worker in enumerate(sorted({run.record.worker for run in ordered}), 1):
+    for row, worker in enumerate(sorted({run.worker for run in ordered}), 1):
         events.append(_metadata("thread_name", row, worker))
-        slices = [slice_ for run in ordered if run.record.worker == worker for slice_ in _slices(run)]
+        slices = [slice_ for run in ordered if run.worker == worker for slice_ in _slices(run)]
         for slice_ in _without_overlap(slices):
             events += _draw(slice_, row, origin)
     return {
@@ -64,14 +64,14 @@ def _metadata(kind: str, row: int, name: str) -> Event:
 
 def _waiting(run: RecentRun, number: int, origin: int) -> Iterator[Event]:
     """Yield the events of a request: its whole time and, within it, the times that it waited."""
-    record, timestamps = run.record, run.record.timestamps
+    timestamps = run.timestamps
     described = {
-        "request_id": record.request_id,
-        "model": record.model,
-        "version": record.version,
-        "ending": record.status.value,
-        "items": record.items,
-        "batch_size": record.batch_size,
+        "request_id": run.request_id,
+        "model": run.model,
+        "version": run.version,
+        "ending": run.status.value,
+        "items": run.items,
+        "batch_size": run.batch_size,
     }
     parts = [("queue", timestamps.queued, timestamps.decode_start)]
     if run.is_shared:
@@ -90,7 +90,7 @@ def _waiting(run: RecentRun, number: int, origin: int) -> Iterator[Event]:
 
 
 def _slices(run: RecentRun) -> Iterator[_Slice]:
-    timestamps = run.record.timestamps
+    timestamps = run.timestamps
     if not run.is_shared:
         yield _Slice(timestamps.decode_start, timestamps.decode_end, "decode", run)
     yield _Slice(timestamps.forward_start, timestamps.forward_end, "forward", run)
@@ -116,14 +116,10 @@ def _without_overlap(slices: Sequence[_Slice]) -> Iterator[_Slice]:
 
 
 def _draw(slice_: _Slice, row: int, origin: int) -> Iterator[Event]:
-    run, record = slice_.run, slice_.run.record
-    args: dict[str, Any] = {
-        "model": record.model,
-        "version": record.version,
-        "request_id": record.request_id,
-    }
+    run = slice_.run
+    args: dict[str, Any] = {"model": run.model, "version": run.version, "request_id": run.request_id}
     if slice_.name == "forward":
-        args["batch_size"] = record.batch_size
+        args["batch_size"] = run.batch_size
         if run.trace.is_observed:
             args["observed"] = True
     yield _complete(slice_.name, slice_.name, slice_.start, slice_.end, row, origin, args)

@@ -20,14 +20,15 @@ RUN_STAGES = ("input", "infer", "output")
 class Duration:
     """How often something was done, and how many nanoseconds it took altogether."""
 
-    count: int = 0
-    ns: int = 0
+    count: int
+    ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class BatchStatistics:
     """Runs of one batch size. Each run is counted once, with the times of the call that leads it."""
 
+    batch_size: int
     compute_input: Duration
     compute_infer: Duration
     compute_output: Duration
@@ -104,7 +105,7 @@ def read_statistics(name: str, version: str, samples: Samples) -> ModelStatistic
         request_counts=[int(count - before) for before, count in pairwise(up_to)],
         batches={
             size: BatchStatistics(
-                *(duration(f"{run}_count", f"{run}_sum", str(size), stage) for stage in RUN_STAGES)
+                size, *(duration(f"{run}_count", f"{run}_sum", str(size), stage) for stage in RUN_STAGES)
             )
             for size in sizes
         },

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping, Set
 from heapq import nlargest
 from threading import Timer
+from typing import Any
 
 from fastapi.telemetry import TelemetryConfig
 from opentelemetry.context import attach, detach
@@ -20,7 +21,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, get_current_
 
 from engine import LayerTrace, RunTrace
 from service.config.setting_file import SettingsError
-from service.scheduling.job import CallRecord, CallStatus
+from service.scheduling.job import CallStatus, Job
 from service.telemetry.recent_runs import epoch_offset_ns
 from service.version import kuiper_version
 
@@ -50,32 +51,32 @@ class OpenTelemetrySpans:
         self._layers = layers
         self._tracer = provider.get_tracer("kuiper", kuiper_version())
 
-    def observe(self, record: CallRecord) -> None:
+    def observe(self, job: Job[Any]) -> None:
         """Add the spans of a call, if its request is sampled."""
         request = get_current_span()  # observers are called in the context of the call's request
         if not request.is_recording():
             return
         attributes: dict[str, str | int] = {
-            "kuiper.model": record.model,
-            "kuiper.version": record.version,
-            "kuiper.request_id": record.request_id,
-            "kuiper.ending": record.status.value,
-            "kuiper.items": record.items,
+            "kuiper.model": job.model.name,
+            "kuiper.version": job.model.version,
+            "kuiper.request_id": job.request_id,
+            "kuiper.ending": job.status.value,
+            "kuiper.items": job.rows,
         }
-        if record.status is not CallStatus.SUCCESS and record.error is not None:
-            attributes["kuiper.error"] = record.error
+        if job.status is not CallStatus.SUCCESS and job.message is not None:
+            attributes["kuiper.error"] = job.message
         request.set_attributes(attributes)
-        timestamps = record.timestamps
+        timestamps = job.timestamps
         self._add("queue", request, timestamps.queued, timestamps.decode_start)
         self._add("decode", request, timestamps.decode_start, timestamps.decode_end)
         self._add("wait for batch", request, timestamps.decode_end, timestamps.forward_start)
-        attributes = {"kuiper.batch_size": record.batch_size, "thread.name": record.worker}
-        if record.is_observed:
+        attributes = {"kuiper.batch_size": job.batch_size, "thread.name": job.worker}
+        if job.is_observed:
             attributes["kuiper.observed"] = True
         forward = self._add("forward", request, timestamps.forward_start, timestamps.forward_end, attributes)
         self._add("encode", request, timestamps.forward_end, timestamps.encode_end)
-        if self._layers and forward is not None and record.trace is not None:
-            self._add_layers(record.trace, forward, timestamps.forward_start)
+        if self._layers and forward is not None and job.trace is not None:
+            self._add_layers(job.trace, forward, timestamps.forward_start)
 
     def of_requests(self, ignored_paths: Set[str]) -> TelemetryConfig:
         """Return how FastAPI gives every HTTP request a span, except for requests to the ignored paths."""

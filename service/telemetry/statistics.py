@@ -9,12 +9,13 @@ Observed runs, whose clients asked for captured operands or statistics, take lon
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from time import perf_counter_ns, time
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
 from prometheus_client.registry import Collector
 
 from service.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS
-from service.scheduling.job import CallRecord, CallStatus
+from service.scheduling.job import CallStatus, Job
 from service.telemetry.model_statistics import RUN_STAGES, ModelStatistics, read_statistics
 
 Identity = tuple[str, str]
@@ -49,11 +50,11 @@ class InferenceStatistics:
         self._is_alone = self._source is registry
         self._clock = clock
 
-    def observe(self, record: CallRecord) -> None:
+    def observe(self, job: Job[Any]) -> None:
         """Count a call."""
-        identity = record.model, record.version
+        identity = job.model.name, job.model.version
         model = self._models.get(identity) or self._begin(identity)
-        model.observe(record, self._clock())
+        model.observe(job, self._clock())
 
     def read(self, models: Iterable[Identity]) -> list[ModelStatistics]:
         """Return what was counted of models, in all processes together; all zeros before their first request."""
@@ -170,26 +171,26 @@ class _Model:
         self._layers: dict[str, Histogram] = {}
         self._stages: dict[int, list[Summary]] = {}
 
-    def observe(self, record: CallRecord, now_ns: int) -> None:
+    def observe(self, job: Job[Any], now_ns: int) -> None:
         """Count a call that ended at `now_ns`, a reading of `perf_counter_ns`."""
-        timestamps = record.timestamps
-        if record.status is not CallStatus.SUCCESS:
+        timestamps = job.timestamps
+        if job.status is not CallStatus.SUCCESS:
             self._failed.observe(max(0, now_ns - timestamps.received) / 1e9)
-            self._failures[record.status].inc()
-        elif record.is_observed:
+            self._failures[job.status].inc()
+        elif job.is_observed:
             self._observed.observe((timestamps.encode_end - timestamps.received) / 1e9)
         else:
-            self._items.inc(record.items or 1)
+            self._items.inc(job.rows or 1)
             self._request.observe((timestamps.encode_end - timestamps.received) / 1e9)
             self._queue.observe(timestamps.queue_ns / 1e9)
             self._input.inc((timestamps.decode_end - timestamps.decode_start) / 1e9)
             self._compute.observe((timestamps.forward_end - timestamps.forward_start) / 1e9)
             self._output.inc((timestamps.encode_end - timestamps.forward_end) / 1e9)
-        if record.leads_run and timestamps.forward_end and not record.is_observed:
-            self._count_run(record)
+        if job.leads_run and timestamps.forward_end and not job.is_observed:
+            self._count_run(job)
 
-    def _count_run(self, record: CallRecord) -> None:
-        size, timestamps = max(1, record.batch_size), record.timestamps
+    def _count_run(self, job: Job[Any]) -> None:
+        size, timestamps = max(1, job.batch_size), job.timestamps
         self._last_run.set(time())
         self._batch_size.observe(size)
         stages = self._stages.get(size)
@@ -203,8 +204,8 @@ class _Model:
             # 0 if the client of that call left, or its response could not be encoded
             if timestamps.encode_end:
                 encode.observe((timestamps.encode_end - timestamps.forward_end) / 1e9)
-        if record.trace is not None:
-            for layer in record.trace.layers:
+        if job.trace is not None:
+            for layer in job.trace.layers:
                 if layer.type not in self._layers:
                     self._layers[layer.type] = self._metrics.layer.labels(*self._identity, layer.type)
                 self._layers[layer.type].observe(layer.duration_us / 1e6)

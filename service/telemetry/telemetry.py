@@ -8,7 +8,7 @@ from fastapi.telemetry import TelemetryConfig
 from service.config.extras import needs_extra
 from service.config.settings import Settings
 from service.scheduling.job import CallObserver
-from service.telemetry.metrics import Metrics, make_collectors
+from service.telemetry.metrics import COLLECTORS, OBSERVERS, Metrics
 from service.telemetry.recent_runs import RecentRuns
 from service.telemetry.request_log import RequestLog
 from service.telemetry.statistics import InferenceStatistics
@@ -37,15 +37,15 @@ class Telemetry:
 
     def __init__(self, settings: Settings, process: int | None = None) -> None:
         self.spans = None if settings.otel == "off" else _make_spans(settings)
-        self.metrics = Metrics(make_collectors(), process)
+        self.metrics = Metrics(COLLECTORS, process)
         self.statistics = InferenceStatistics(self.metrics.registry, self.metrics.source)
         self.request_log = RequestLog(self.metrics.registry)
         self.recent = RecentRuns()
 
     @property
     def observers(self) -> list[CallObserver]:
-        """All that get the record of each call when it has ended."""
-        observers: list[CallObserver] = [self.statistics, self.recent, *self.metrics.observers]
+        """All that get each job that has ended."""
+        observers: list[CallObserver] = [self.statistics, self.recent, *OBSERVERS]
         return observers if self.spans is None else [*observers, self.spans]
 
     def of_requests(self, ignored_paths: Set[str]) -> TelemetryConfig:

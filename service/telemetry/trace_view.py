@@ -61,17 +61,16 @@ class TraceDetail(TraceSummary):
 
 def summarize(run: RecentRun, process: int | None = None) -> dict[str, Any]:
     """Return the fields of a `TraceSummary`; `process` is where it ran, of several processes."""
-    record = run.record
     return {
         "process": process,
-        "request_id": record.request_id,
-        "model": record.model,
-        "version": record.version,
-        "protocol": record.protocol.value,
-        "ending": record.status.value,
+        "request_id": run.request_id,
+        "model": run.model,
+        "version": run.version,
+        "protocol": run.protocol.value,
+        "ending": run.status.value,
         "received_ms": round(run.received_ms, 3),
         "total_ms": round(run.total_ms, 4),
-        "batch_size": record.batch_size,
+        "batch_size": run.batch_size,
         "observed": run.trace.is_observed,
     }
 
@@ -86,13 +85,12 @@ def describe(
         shadow: the run of the same request on another version.
         process: where it ran, of several processes.
     """
-    record = run.record
     return {
         **summarize(run, process),
-        "items": record.items,
-        "worker": record.worker,
-        "error": record.error,
-        "stamps": _milliseconds(record.timestamps),
+        "items": run.items,
+        "worker": run.worker,
+        "error": run.error,
+        "stamps": _milliseconds(run.timestamps),
         "trace": describe_trace(run.trace),
         "shadow": None if shadow is None else shadow.model_dump(),
     }

@@ -11,7 +11,7 @@ from time import monotonic, perf_counter, time
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
 
-from engine import Array, KuiperError, RunStoppedError, StopSignal, TraceLevel
+from engine import Array, KuiperError, RunResult, RunStoppedError, StopSignal, TraceLevel
 from service.codec import Decoded
 from service.codec.json_text import json_number
 from service.errors import ServiceError
@@ -20,7 +20,7 @@ from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
 from service.repository.rows import count_rows, run_rows
 from service.repository.traffic_schemas import DivergenceView, ShadowRunView
-from service.scheduling.job import Job, RunOutcome
+from service.scheduling.job import Job
 from service.scheduling.scheduler import Scheduler
 from service.traffic.model_traffic import ModelTraffic
 from service.traffic.output_difference import compare_outputs, count_other_labels
@@ -82,13 +82,12 @@ class _ShadowJob(Generic[Payload]):
 
     def __init__(self, call: Job[Payload], tolerance: float) -> None:
         # not the call itself, which refers to this from now on
-        self._model, self._request_id = call.model, call.request_id
+        self._model, self._request_id, self._timestamps = call.model, call.request_id, call.timestamps
         self._decode_call, self._encode_call = call.decode, call.encode
         call.decode, call.encode = self._decode, self._encode
         self._tolerance = tolerance
         self.inputs: Mapping[str, Array] | None = None
         self._outputs: Sequence[Array] = ()
-        self._seconds = 0.0
 
     @property
     def byte_count(self) -> int:
@@ -104,7 +103,7 @@ class _ShadowJob(Generic[Payload]):
             stop: ends the run early.
             find: finds the operator that diverges first; None: it is not searched for.
         """
-        given = self.inputs or {}
+        given, times = self.inputs or {}, self._timestamps
         ports = zip(self._model.graph.inputs, shadow.graph.inputs, strict=True)
         inputs = {other.operand: given[port.operand] for port, other in ports}
         found: dict[str, Any] = dict.fromkeys(("max_abs", "max_rel", "divergence", "error")) | {"labels": 0}
@@ -126,7 +125,7 @@ class _ShadowJob(Generic[Payload]):
                 "request_id": self._request_id,
                 "version": self._model.version,
                 "shadow": shadow.version,
-                "run_ms": round(self._seconds * 1e3, 4),
+                "run_ms": round((times.forward_end - times.forward_start) / 1e6, 4),
                 "shadow_ms": round(seconds * 1e3, 4),
                 "at_ms": round(time() * 1e3, 3),
                 **found,
@@ -156,15 +155,13 @@ class _ShadowJob(Generic[Payload]):
 
     def _decode(self) -> Decoded:
         decoded = self._decode_call()
-        options = decoded.options
-        if not options.capture and (options.trace or TraceLevel.OFF) < TraceLevel.STATISTICS:
+        if not decoded.options.is_observed:
             self.inputs = decoded.inputs
         return decoded
 
-    def _encode(self, outcome: RunOutcome) -> Payload:
-        response = self._encode_call(outcome)
-        self._outputs = outcome.result.outputs
-        self._seconds = (outcome.timestamps.forward_end - outcome.timestamps.forward_start) / 1e9
+    def _encode(self, result: RunResult) -> Payload:
+        response = self._encode_call(result)
+        self._outputs = result.outputs
         return response
 
 

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 from starlette.requests import Request
 
-from engine import RunTrace, TraceLevel
+from engine import RunResult, RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.codec.response import EncodedResponse
 from service.config.limits import Limits
 from service.context import Peer, context_of
 from service.decoding import NeedsDecoderError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import Job, ProtocolName, RunOutcome
+from service.scheduling.job import Job, ProtocolName, Timestamps
 from service.v2.batching import has_dynamic_batch
 from service.v2.binary import HEADER, distribute, padding_of, parse_header_length, split
 from service.v2.compression import IDENTITY, choose_encoding, decompress, parse_encoding
@@ -139,7 +139,7 @@ class V2Exchange:
             request_id=self._request_id,
             decode=self.decode,
             encode=self.encode,
-            received_ns=received_ns,
+            timestamps=Timestamps(received_ns),
             timeout=parameters.timeout,
             priority=parameters.priority,
             client=self._client,
@@ -217,16 +217,16 @@ class V2Exchange:
         parameters = self._request.parameters
         return replace(decoded, options=Options(trace=parameters.trace or TraceLevel.OFF, capture=()))
 
-    def encode(self, outcome: RunOutcome) -> EncodedResponse:
+    def encode(self, result: RunResult) -> EncodedResponse:
         """Return the response.
 
         Raises:
             ServiceError: 400 if the run lacks an output that was asked for, or the protocol cannot express one; 413
                 `response_too_large`.
         """
-        request, outputs = self._request, outcome.result.outputs
+        request, outputs = self._request, result.outputs
         description = self._description
-        is_plain = outcome.result.trace is None and self._response_encoding == IDENTITY
+        is_plain = result.trace is None and self._response_encoding == IDENTITY
         if description is not None:
             response = description.respond(outputs) if is_plain else None
             if response is not None:
@@ -234,9 +234,7 @@ class V2Exchange:
         selected = select_outputs(
             request.outputs, outputs, self._model.graph.outputs, request.parameters.binary_output
         )
-        response = write_response(
-            self._head(outcome.result.trace), selected, self._model.config.labels, self._limits
-        )
+        response = write_response(self._head(result.trace), selected, self._model.config.labels, self._limits)
         response = compressed(response, self._response_encoding)
         if is_plain and description is not None and _are_sent_as_they_are(selected):
             description.remember_response(outputs, [output.array for output in selected], response)

@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.telemetry.model_statistics import BatchStatistics, Duration
+
 
 class _View(BaseModel):
     model_config = ConfigDict(protected_namespaces=())
@@ -114,46 +116,21 @@ class ModelConfiguration(_View):
     parameters: dict[str, StringValue]
 
 
-class IndexLine(_View):
-    """A version of a model in the repository, or a model without known versions."""
-
-    name: str
-    version: str | None = None
-    state: str = Field(description="READY, LOADING or UNAVAILABLE")
-    reason: str = Field(description="why it is not served; empty if it is")
-
-
 class EmptyResponse(_View):
     """The model was loaded or unloaded."""
-
-
-class DurationView(_View):
-    """How often something happened, and how long it took in total."""
-
-    count: int
-    ns: int
 
 
 class InferStatistics(_View):
     """Numbers of requests, and how long each stage took."""
 
-    success: DurationView
-    fail: DurationView
-    queue: DurationView
-    compute_input: DurationView
-    compute_infer: DurationView
-    compute_output: DurationView
-    cache_hit: DurationView
-    cache_miss: DurationView
-
-
-class BatchStatisticsView(_View):
-    """Runs of one batch size."""
-
-    batch_size: int
-    compute_input: DurationView
-    compute_infer: DurationView
-    compute_output: DurationView
+    success: Duration
+    fail: Duration
+    queue: Duration
+    compute_input: Duration
+    compute_infer: Duration
+    compute_output: Duration
+    cache_hit: Duration
+    cache_miss: Duration
 
 
 class ModelStatisticsView(_View):
@@ -167,7 +144,7 @@ class ModelStatisticsView(_View):
     inference_count: int
     execution_count: int
     inference_stats: InferStatistics
-    batch_stats: list[BatchStatisticsView]
+    batch_stats: list[BatchStatistics]
 
 
 class ModelStatisticsList(_View):

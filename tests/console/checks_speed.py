@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.graph.layout_view import LayoutOptions, describe_layout
+from service.graph.layout_view import describe_layout
 from service.graph.wiring import Wiring
 from tests.console.visit import Visit
 
@@ -53,7 +53,7 @@ def test_layout(count: int) -> None:
     times = []
     for _ in range(5):
         began = time.perf_counter()
-        describe_layout(wiring, LayoutOptions("none"))
+        describe_layout(wiring, "none")
         times.append(time.perf_counter() - began)
     print(f"layout of {count} operators: {min(times) * 1000:.0f} ms")
     assert min(times) <= LAYOUT_SECONDS * count / 1500

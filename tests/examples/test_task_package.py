@@ -57,7 +57,7 @@ async def test_task_of_a_package_is_served(tmp_path: Path) -> None:
         assert refused.status_code == 422
         assert "'threshold' is 'many'; expected a valid number" in refused.json()["error"]
         schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
-        assert "CountView" in schemas
+        assert "Count" in schemas
 
 
 @pytest.mark.usefixtures("package")

@@ -15,7 +15,6 @@ from engine.dtypes import PNNX_STORAGE, Array, pnnx_name
 from service.codec import (
     JSON_TYPE,
     NPZ_TYPE,
-    Timing,
     build_response,
     decode,
     encode,
@@ -165,7 +164,7 @@ arrays = st.sampled_from(DTYPES).flatmap(
 
 def answered(array: Array, media_type: str) -> bytes:
     port = Port("out0", "0", None, None)
-    response = build_response("m", "1", "r", [port], RunResult([array]), None, Timing(0, 0, 0))
+    response = build_response("m", "1", "r", [port], RunResult([array]), None, {})
     return b"".join(encode(response, media_type, 0))
 
 

@@ -8,10 +8,10 @@ threshold = 0.5                 # a request may ask for another one: ?threshold=
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from kuiper import Array
 from service.config.task_keys import TaskKeys
@@ -38,22 +38,10 @@ class CountingParameters(TaskParameters):
 
 @dataclass(frozen=True, slots=True)
 class Count(Prediction):
-    """How many elements of an item are above the threshold.
+    """How many elements of an item are above the threshold."""
 
-    Attributes:
-        count: that number.
-        of: the number of all elements.
-    """
-
-    count: int
-    of: int
-
-
-class CountView(BaseModel):
-    """How many elements of an item are above the threshold, and how many there are."""
-
-    count: int
-    of: int
+    count: Annotated[int, Field(description="elements above the threshold")]
+    of: Annotated[int, Field(description="all elements")]
 
 
 class Counting(Task):
@@ -61,7 +49,7 @@ class Counting(Task):
 
     name = "counting"
     keys = TaskKeys(CountingConfig)
-    view = CountView
+    prediction = Count
     parameters = CountingParameters
 
     def predict(

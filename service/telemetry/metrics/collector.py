@@ -1,8 +1,7 @@
-"""What a class of metrics has to offer, what it looks at when metrics are shown, and how it makes families."""
+"""What a function of metrics is, what it looks at when metrics are shown, and how it makes families."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
@@ -40,19 +39,12 @@ class Snapshot:
         return {(model.name, model.version) for model in self.models}
 
 
-class Collector(Protocol):
-    """Turns a snapshot of the server into metric families.
+Collector = Callable[[Snapshot], Iterable[Metric]]
+"""Yields metric families with their samples. Labels must never hold what a client typed.
 
-    A collector that also has a method `observe(CallRecord)` is a `CallObserver`: it gets the record of every call, and
-    can count what no other part of the server counts.
-    """
-
-    def collect(self, snapshot: Snapshot) -> Iterable[Metric]:
-        """Yield metric families with their samples. Labels must never hold what a client typed.
-
-        Called once for each request to `/metrics`, on any thread. With several processes, gauges and counters are
-        copied for all of them, and histograms of `prometheus_client` are shared by themselves.
-        """
+Called once for each request to `/metrics`, on any thread. With several processes, gauges and counters are copied for
+all of them, and histograms of `prometheus_client` are shared by themselves.
+"""
 
 
 def gauge(name: str, text: str, values: Values, labels: Sequence[str] = ()) -> Metric:

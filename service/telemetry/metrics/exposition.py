@@ -18,7 +18,6 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector as Source
 
-from service.scheduling.job import CallObserver
 from service.telemetry.metrics.collector import Collector, Snapshot
 from service.telemetry.metrics.mirror import Mirror
 from service.telemetry.metrics.triton import triton_families
@@ -65,11 +64,6 @@ class Metrics:
             self.source = MultiProcessCollector(None)  # type: ignore[no-untyped-call]
             self._mirror = Mirror()
 
-    @property
-    def observers(self) -> list[CallObserver]:
-        """The collectors that count something themselves, and therefore get the record of every call."""
-        return [collector for collector in self._collectors if isinstance(collector, CallObserver)]
-
     def publish(self, snapshot: Snapshot) -> None:
         """Show the state of this process to all processes, where there are several."""
         if self._mirror is not None:
@@ -90,7 +84,7 @@ class Metrics:
 
     def _state(self, snapshot: Snapshot) -> Iterator[Metric]:
         for collector in self._collectors:
-            yield from collector.collect(snapshot)
+            yield from collector(snapshot)
         yield from self._python.collect()
 
     def _families(self, snapshot: Snapshot) -> Iterator[Metric]:

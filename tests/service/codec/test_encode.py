@@ -9,13 +9,13 @@ import orjson
 import pytest
 
 from engine import PNNX_STORAGE, Array, LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics
-from service.codec import JSON_TYPE, NPZ_TYPE, Timing, build_response
+from service.codec import JSON_TYPE, NPZ_TYPE, build_response
 from service.codec import encode as encode_pieces
 from service.tasks.classification import ClassPrediction
 from tests.cases import check_each
 
 PORTS = (Port("pnnx_output_0", "9", (1, 2), "f32"),)
-TIMING = Timing(decode_ms=1.0, queue_ms=0.5, forward_ms=2.123456)
+TIMING = {"decode_ms": 1.0, "queue_ms": 0.5, "forward_ms": 2.123456}
 STATISTICS = Statistics(minimum=0.0, maximum=float("inf"), mean=None, std=0.5, nan=1, inf=2)
 TRACE = RunTrace(
     1234.5678,
@@ -233,8 +233,7 @@ def test_what_computed_a_value_and_whose_times_these_are() -> None:
     trace = RunTrace(1000.0, layers, is_observed=True)
     captured: dict[str, Any] = {"5": np.ones(1), "6": 2}
     result = RunResult([np.ones(1)], trace, captured, {"5": "native", "6": "numpy"})
-    timing = Timing(decode_ms=1.0, queue_ms=0.5, forward_ms=2.0, is_observed=True)
-    response = build_response("m", "1", "r", PORTS, result, None, timing)
+    response = build_response("m", "1", "r", PORTS, result, None, TIMING, is_observed=True)
     body = orjson.loads(encode(response, JSON_TYPE, 0))
     assert [(one["name"], one["backend"]) for one in body["captured"]] == [("5", "native"), ("6", "numpy")]
     assert body["timing"]["observed"] is True

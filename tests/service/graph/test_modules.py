@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.graph.grouping import group
-from service.graph.layout_view import LayoutOptions, describe_layout
+from service.graph.layout_view import describe_layout
 from service.graph.modules import modules_of, open_modules, operator_counts
 from service.graph.wiring import Wiring
 
@@ -75,8 +75,8 @@ def test_modules_count_what_is_in_the_modules_in_them() -> None:
 
 def test_small_graphs_are_open_and_can_be_closed() -> None:
     wiring = chain(BLOCKS, (3, 5))
-    assert ids(describe_layout(wiring, LayoutOptions())) == wiring.names
-    closed = describe_layout(wiring, LayoutOptions("all"))
+    assert ids(describe_layout(wiring)) == wiring.names
+    closed = describe_layout(wiring, "all")
     assert ids(closed) == ["in", "stem", "module layer1", "module layer2", "fc", "out"]
     assert closed["nodes"][2]["operators"] == wiring.names[2:6]
     assert [(edge["source"], edge["target"]) for edge in closed["edges"]] == [
@@ -90,7 +90,7 @@ def test_small_graphs_are_open_and_can_be_closed() -> None:
 
 def test_modules_open_and_close_one_by_one() -> None:
     wiring = chain(BLOCKS, (3, 5))
-    opened = describe_layout(wiring, LayoutOptions("all", frozenset({"layer1", "no.such"})))
+    opened = describe_layout(wiring, "all", frozenset({"layer1", "no.such"}))
     assert ids(opened)[2:5] == ["module layer1.0", "module layer1.1", "module layer2"]
     assert opened["modules"][0] == {"name": "layer1", "parent": "", "operator_count": 4, "open": True}
     assert opened["modules"][1] == {
@@ -99,13 +99,13 @@ def test_modules_open_and_close_one_by_one() -> None:
         "operator_count": 2,
         "open": False,
     }
-    closed = describe_layout(wiring, LayoutOptions("none", frozenset(), frozenset({"layer2"})))
+    closed = describe_layout(wiring, "none", frozenset(), frozenset({"layer2"}))
     assert [name for name in ids(closed) if name.startswith("module")] == ["module layer2"]
 
 
 def test_a_closed_module_of_one_operator_is_that_operator() -> None:
     wiring = chain([("in", "pnnx.Input"), ("head.fc", "nn.Linear"), ("out", "pnnx.Output")])
-    drawn = describe_layout(wiring, LayoutOptions("all"))
+    drawn = describe_layout(wiring, "all")
     assert [(node["id"], node["kind"], node["module"]) for node in drawn["nodes"]] == [
         ("in", "input", ""),
         ("head.fc", "operator", "head"),
@@ -122,10 +122,10 @@ def test_large_graphs_are_closed_as_far_as_it_takes_to_read_them(count: int, sho
 
 def test_a_module_that_would_lead_to_itself_is_drawn_as_several_nodes() -> None:
     operators = [("a.x", "nn.Conv2d"), ("b.x", "nn.Conv2d"), ("a.y", "nn.Conv2d"), ("b.y", "nn.Conv2d")]
-    drawn = describe_layout(chain([*operators, ("a.z", "nn.ReLU")]), LayoutOptions("all"))
+    drawn = describe_layout(chain([*operators, ("a.z", "nn.ReLU")]), "all")
     assert ids(drawn) == ["a.x", "b.x", "a.y", "b.y", "a.z"]
     pairs = [(name + part, kind) for name, kind in operators for part in "12"]
-    drawn = describe_layout(chain(pairs), LayoutOptions("all"))
+    drawn = describe_layout(chain(pairs), "all")
     assert ids(drawn) == ["module a", "module b 2", "module a 3", "module b 4"]
 
 
@@ -141,7 +141,7 @@ def test_drawings_of_random_graphs_hold_every_operator_once_without_overlaps(see
     }
     wiring = Wiring(names, ["nn.ReLU"] * count, [(*edge, "x") for edge in edges])
     expanded = frozenset(chance.sample(["a", "b", "a.b", "c.a", "c"], 2))
-    drawn = describe_layout(wiring, LayoutOptions(chance.choice(["all", "none", "auto"]), expanded))
+    drawn = describe_layout(wiring, chance.choice(["all", "none", "auto"]), expanded)
     assert sorted(name for node in drawn["nodes"] for name in node["operators"]) == sorted(names)
     assert len(set(ids(drawn))) == len(drawn["nodes"])
     check_geometry(drawn)
@@ -158,7 +158,7 @@ def test_large_drawings_have_no_overlaps(count: int) -> None:
     wiring = many(count)
     wiring.edges.extend((place, place + 3, "skip") for place in range(0, count - 3, 4))
     wiring.edges.extend((0, place, "mask") for place in range(2, count, 7))
-    drawn = describe_layout(wiring, LayoutOptions("none"))
+    drawn = describe_layout(wiring, "none")
     assert len(drawn["nodes"]) == count
     check_geometry(drawn)
     assert any(edge["stub"] for edge in drawn["edges"])

@@ -13,10 +13,9 @@ from service.codec import Options
 from service.codec.response import EncodedResponse
 from service.config.limits import Limits
 from service.errors import ServiceError
-from service.infer.exchange import InferExchange, PlannedSize, array_bytes, planned_size
+from service.infer.exchange import InferExchange, array_bytes, planned_size
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.job import RunOutcome, Timestamps
 from service.v2.compression import GZIP, IDENTITY
 from service.v2.exchange import V2Exchange
 from tests.service.models import DIGIT_CONFIG, add_model
@@ -50,14 +49,14 @@ def exchange(
     body = BytesIO()
     np.save(body, rows())
     chosen = Options(**options)
-    return InferExchange(model, "r", body.getvalue(), "application/x-npy", chosen, accepted, limits, 0)
+    return InferExchange(model, "r", body.getvalue(), "application/x-npy", chosen, accepted, limits)
 
 
 def respond(made: InferExchange | V2Exchange) -> EncodedResponse:
     decoded = made.decode()
     graph = made.model.graph if isinstance(made, InferExchange) else made._model.graph
     result: RunResult = graph.run(decoded.inputs, capture=decoded.options.capture or ())
-    return made.encode(RunOutcome(result, Timestamps(), ROWS))
+    return made.encode(result)
 
 
 def check_refused(made: InferExchange | V2Exchange, unit: str = "bytes") -> None:
@@ -79,8 +78,8 @@ def test_sizes_of_captures_are_those_of_the_run(model: LoadedModel) -> None:
     inputs, capture = {"0": rows(7)}, ("0", "1", "2", "3")
     captured = model.graph.run(inputs, capture=capture).captured
     assert array_bytes(captured.values()) == 4 * 7 * 10 * 4
-    assert planned_size(model.graph, inputs, capture) == PlannedSize(4 * 7 * 10 * 4, 4 * 7 * 10 * 8)
-    assert planned_size(model.graph, {"0": rows(7)[0]}, capture) == PlannedSize()
+    assert planned_size(model.graph, inputs, capture) == (4 * 7 * 10 * 4, 4 * 7 * 10 * 8)
+    assert planned_size(model.graph, {"0": rows(7)[0]}, capture) == (0, 0)
     assert array_bytes([(rows(1), [rows(2)]), 1.5, None]) == 3 * 10 * 4
 
 

@@ -90,7 +90,7 @@ def test_process_that_is_killed_is_started_again_when_its_successor_fails(
     (gate / "gate").rename(gate / "passed")
     for pid in (before[0], new):
         os.kill(pid, signal.SIGKILL)
-    gated.wait_for_line(re.compile("restart aborted: the new process ended: SIGKILL"))
+    gated.wait_for_line(re.compile(r"restart aborted: process \d ended at its start: SIGKILL"))
     gated.wait_for_line(SERVES)
     after = children(gated)
     assert after.keys() == {0, 1}

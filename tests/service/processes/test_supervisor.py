@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from service.processes import supervisor
-from service.processes.slot import START_FAILED, Slot, take_slot
+from service.processes.slot import READY, START_FAILED, Slot, take_slot
 from service.processes.supervisor import Supervisor, run_processes
 
 pytestmark = [
@@ -43,8 +43,11 @@ async def test_processes_that_start_together_have_slots_of_their_own(
 
     async def start(*command: str, env: dict[str, str], **options: object) -> SimpleNamespace:
         await asyncio.sleep(0)
-        numbers.append(take_slot(env).number)  # type: ignore[union-attr]
-        return SimpleNamespace(returncode=0, wait=partial(asyncio.sleep, 0))
+        slot = take_slot(env)
+        assert slot is not None
+        numbers.append(slot.number)
+        os.write(slot.channel, READY)
+        return SimpleNamespace(returncode=None, wait=partial(asyncio.sleep, 0, 0))
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
     with socket.socket() as listening:
@@ -55,18 +58,24 @@ async def test_processes_that_start_together_have_slots_of_their_own(
         await supervisor._until_ended(process)
 
 
+@pytest.mark.parametrize("serves", [True, False])
 async def test_restarts_wait_longer_until_a_process_has_lived_for_a_while(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    serves: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     waits: list[float] = []
     now, nothing = [0.0], partial(asyncio.sleep, 0)
 
-    async def wait() -> None:
+    async def wait() -> int:
         now[0] += supervisor.SOUND_SECONDS if len(waits) == 8 else 0
         await nothing()
+        return 1
 
-    async def start(*command: str, **options: object) -> SimpleNamespace:
-        return SimpleNamespace(returncode=1, wait=wait, terminate=lambda: None)
+    async def start(*command: str, env: dict[str, str], **options: object) -> SimpleNamespace:
+        slot = take_slot(env)
+        assert slot is not None
+        if serves or not waits or len(waits) == 8:
+            os.write(slot.channel, READY)
+        return SimpleNamespace(returncode=None, wait=wait, terminate=lambda: None)
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)

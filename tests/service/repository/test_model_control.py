@@ -13,7 +13,7 @@ from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
-from service.repository.model_entry import IndexEntry, VersionState
+from service.repository.model_entry import IndexLine
 from service.repository.repository import ModelRepository, load_repository
 from service.repository.version_loader import load_version
 from tests.engine.models import write_model
@@ -47,8 +47,8 @@ def refused(call: Callable[[], object]) -> ServiceError:
     return caught.value
 
 
-def lines(repository: ModelRepository) -> list[tuple[str, str, str, str]]:
-    return [(line.name, line.version, line.state.value, line.reason) for line in repository.index()]
+def lines(repository: ModelRepository) -> list[tuple[str, str | None, str, str]]:
+    return [(line.name, line.version, line.state, line.reason) for line in repository.index()]
 
 
 def test_reload_serves_what_is_there_now_and_retires_what_was(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_new_model_may_be_loaded(tmp_path: Path) -> None:
     repository = open_repository(tmp_path)
     add_versions(tmp_path, "b", {"1": VECTOR, "2": DIGIT})
     assert refused(lambda: repository.find("b")).code == "model_not_found"
-    assert lines(repository)[1] == ("b", "", "UNAVAILABLE", "not loaded")
+    assert lines(repository)[1] == ("b", None, "UNAVAILABLE", "not loaded")
     repository.load("b")
     assert repository.versions("b") == ["1", "2"]
     assert repository.find("b").version == "2"
@@ -267,7 +267,7 @@ def test_first_load_is_under_way_until_it_is_over(tmp_path: Path, monkeypatch: p
     with ThreadPoolExecutor(1) as threads:
         load = threads.submit(repository.load, "b")
         assert gate.entered.acquire(timeout=SOON)
-        assert repository.index()[1] == IndexEntry("b", "", VersionState.LOADING)
+        assert repository.index()[1] == IndexLine(name="b", state="LOADING")
         error = refused(lambda: repository.find("b"))
         gate.open.set()
         load.result(SOON)

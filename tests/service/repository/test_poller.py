@@ -137,11 +137,11 @@ def test_a_broken_change_leaves_what_was_and_is_tried_once(tmp_path: Path, loads
     polled.polls(6)
     assert loads == ["m/2"]
     assert (polled.scales(), polled.changes) == ({"m/1": 2}, {"refused": 1})
-    lines = [(line.version, line.state.value) for line in polled.repository.index()]
+    lines = [(line.version, line.state) for line in polled.repository.index()]
     assert lines == [("1", "READY"), ("2", "UNAVAILABLE")]
     shutil.rmtree(folder / "2")
     polled.polls(2)
-    assert [line.state.value for line in polled.repository.index()] == ["READY"]
+    assert [line.state for line in polled.repository.index()] == ["READY"]
     assert loads == ["m/2"], "version 1 is what it was"
     write_scale(folder / "2", 3)
     polled.polls(2)

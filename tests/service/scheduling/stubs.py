@@ -3,8 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from time import perf_counter_ns
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from starlette.types import Message
@@ -25,7 +26,7 @@ from service.config.model_config import ModelConfig
 from service.config.settings import Settings
 from service.repository.batching import Batching
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import CallRecord, Job, ProtocolName, RunOutcome
+from service.scheduling.job import CallStatus, Job, ProtocolName, Timestamps
 from service.scheduling.scheduler import Scheduler
 from service.tasks.raw import Raw
 from service.tasks.task import TaskModel
@@ -161,7 +162,7 @@ def call_of(
     array: Array,
     *,
     decode: Callable[[], Decoded] | None = None,
-    encode: Callable[[RunOutcome], Any] | None = None,
+    encode: Callable[[RunResult], Any] | None = None,
     options: Options | None = None,
     timeout: float | None = None,
     priority: int = 0,
@@ -169,8 +170,8 @@ def call_of(
 ) -> Job[Any]:
     """Return a call that is answered with the first numbers of its rows' outputs."""
 
-    def first_numbers(outcome: RunOutcome) -> list[float]:
-        numbers: list[float] = outcome.result.outputs[0][:, 0].tolist()
+    def first_numbers(result: RunResult) -> list[float]:
+        numbers: list[float] = result.outputs[0][:, 0].tolist()
         return numbers
 
     return Job(
@@ -179,7 +180,7 @@ def call_of(
         request_id="r1",
         decode=decode or (lambda: Decoded({"0": array}, options or Options())),
         encode=encode or first_numbers,
-        received_ns=perf_counter_ns(),
+        timestamps=Timestamps(perf_counter_ns()),
         timeout=timeout,
         priority=priority,
         client=client,
@@ -208,11 +209,37 @@ class Client:
         return asyncio.create_task(self._scheduler.run(call, self._receive))
 
 
-class Records(list[CallRecord]):
+class Record(NamedTuple):
+    """What is checked of a call that has ended."""
+
+    model: str
+    status: CallStatus
+    message: str | None
+    timestamps: Timestamps
+    batch_size: int
+    rows: int
+    leads_run: bool
+    worker: str
+    trace: RunTrace | None
+
+
+class Records(list[Record]):
     """An observer that keeps what it is reported."""
 
-    def observe(self, record: CallRecord) -> None:
-        self.append(record)
+    def observe(self, job: Job[Any]) -> None:
+        self.append(
+            Record(
+                job.model.name,
+                job.status,
+                job.message,
+                replace(job.timestamps),
+                job.batch_size,
+                job.rows,
+                job.leads_run,
+                job.worker,
+                job.trace,
+            )
+        )
 
 
 async def until(condition: Callable[[], bool]) -> None:

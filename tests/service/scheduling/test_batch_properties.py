@@ -57,7 +57,7 @@ def test_batched_responses_are_those_of_calls_one_by_one(
         assert len(records) == len(calls)
         single = sorted(len(numbers) for numbers, _, _ in calls if len(numbers) > size)
         assert [count for count in sorted(graph.sizes) if count > size] == single
-        assert all(record.leads_run for record in records if record.batch_size == record.items)
+        assert all(record.leads_run for record in records if record.batch_size == record.rows)
         return responses
 
     for response, (numbers, _, _) in zip(asyncio.run(ask_all()), calls, strict=True):

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import TraceLevel
+from engine import RunResult, TraceLevel
 from service.codec import Options
 from service.scheduling.batch import Batcher
-from service.scheduling.job import Job, RunOutcome
+from service.scheduling.job import Job
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked, queue
 from tests.service.scheduling.stubs import (
@@ -33,7 +33,7 @@ async def test_what_waits_already_is_run_together(start: Start, graph: StubGraph
     assert graph.firsts == [[1000], [1, 2, 3, 4], [5, 6]]
     assert [record.batch_size for record in records] == [1, 4, 4, 4, 4, 2, 2]
     assert [record.leads_run for record in records] == [True, True, False, False, False, True, False]
-    assert {record.items for record in records} == {1}
+    assert {record.rows for record in records} == {1}
 
 
 async def test_rows_are_counted_and_kept_in_order(start: Start, graph: StubGraph, records: Records) -> None:
@@ -44,7 +44,7 @@ async def test_rows_are_counted_and_kept_in_order(start: Start, graph: StubGraph
     graph.open.set()
     assert (await asyncio.gather(first, *tasks))[1:] == [(array[:, 0] * 2).tolist() for array in arrays]
     assert graph.firsts[1:] == [[1, 2], [3, 4, 5, 6], [7, 8, 9, 10, 11], [12]]
-    assert [record.items for record in records] == [1, 2, 3, 1, 5, 1]
+    assert [record.rows for record in records] == [1, 2, 3, 1, 5, 1]
 
 
 async def test_shapes_and_dtypes_are_never_mixed(start: Start, graph: StubGraph) -> None:
@@ -78,8 +78,8 @@ async def test_what_would_show_other_clients_data_runs_alone(
 
 
 async def test_trace_goes_to_those_who_asked(start: Start, graph: StubGraph, records: Records) -> None:
-    def has_trace(outcome: RunOutcome) -> bool:
-        return outcome.result.trace is not None
+    def has_trace(result: RunResult) -> bool:
+        return result.trace is not None
 
     scheduler, model = start(), model_of(graph, batch_size=3)
     first = await blocked(scheduler, graph, model)
@@ -99,8 +99,8 @@ async def test_trace_goes_to_those_who_asked(start: Start, graph: StubGraph, rec
 async def test_sampled_trace_is_recorded_and_not_answered(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    def has_trace(outcome: RunOutcome) -> bool:
-        return outcome.result.trace is not None
+    def has_trace(result: RunResult) -> bool:
+        return result.trace is not None
 
     scheduler, model = start(trace_rate=2), model_of(graph)
     responses = [await scheduler.run(call_of(model, rows(1), encode=has_trace), stay) for _ in range(4)]
@@ -113,8 +113,8 @@ async def test_sampled_trace_is_recorded_and_not_answered(
 
 
 async def test_responses_share_no_memory(start: Start, graph: StubGraph) -> None:
-    def whole(outcome: RunOutcome) -> Any:
-        return outcome.result.outputs[0]
+    def whole(result: RunResult) -> Any:
+        return result.outputs[0]
 
     scheduler, model = start(), model_of(graph, batch_size=4)
     first = await blocked(scheduler, graph, model)

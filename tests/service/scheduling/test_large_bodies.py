@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect
 
-from engine import TraceLevel
+from engine import RunResult, TraceLevel
 from service.codec import Decoded, Options
 from service.decoding import DecodingStoppedError, large_body_decoder
 from service.errors import ServiceError
 from service.scheduling import scheduler as scheduler_module
-from service.scheduling.job import CallStatus, RunOutcome
+from service.scheduling.job import CallStatus
 from service.scheduling.scheduler import DECODERS_AT_ONCE
 from service.scheduling.worker import LARGE_ROWS
 from tests.service.scheduling.conftest import Start
@@ -58,9 +58,9 @@ class Large:
         self.work()
         return Decoded({"0": rows(1)})
 
-    def encode(self, outcome: RunOutcome) -> str:
+    def encode(self, result: RunResult) -> str:
         self.work()
-        return f"large {outcome.result.outputs[0][0, 0]:g}"
+        return f"large {result.outputs[0][0, 0]:g}"
 
     async def has_begun(self) -> None:
         assert await asyncio.to_thread(self.begun.acquire, timeout=SOON)

@@ -13,10 +13,10 @@ import pytest
 from starlette.requests import ClientDisconnect
 from threadpoolctl import threadpool_info
 
-from engine import LayerError
+from engine import LayerError, RunResult
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling.job import CallStatus, Job, RunOutcome
+from service.scheduling.job import CallStatus, Job
 from service.scheduling.scheduler import Scheduler
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked
@@ -39,8 +39,8 @@ pytestmark = pytest.mark.anyio
 async def test_call_is_answered_by_a_worker(start: Start, graph: StubGraph, records: Records) -> None:
     assert await start().run(call_of(model_of(graph), rows(1, 2)), stay) == [2, 4]
     (record,) = records
-    assert (record.status, record.worker, record.error) == (CallStatus.SUCCESS, "worker-0", None)
-    assert (record.items, record.batch_size, record.leads_run) == (2, 2, True)
+    assert (record.status, record.worker, record.message) == (CallStatus.SUCCESS, "worker-0", None)
+    assert (record.rows, record.batch_size, record.leads_run) == (2, 2, True)
     timestamps = record.timestamps
     times = [timestamps.received, timestamps.queued, timestamps.decode_start, timestamps.decode_end]
     times += [timestamps.forward_start, timestamps.forward_end, timestamps.encode_end]
@@ -77,7 +77,7 @@ async def test_codec_sees_the_context_of_the_request(start: Start, graph: StubGr
         seen.append(variable.get())
         return Decoded({"0": rows(1)})
 
-    def encode(_: RunOutcome) -> str:
+    def encode(_: RunResult) -> str:
         return variable.get()
 
     assert await start().run(call_of(model_of(graph), rows(), decode=decode, encode=encode), stay) == "mine"
@@ -141,7 +141,7 @@ async def test_model_that_does_not_run_is_the_backends_fault(
         await start().run(call_of(model_of(graph), rows(1)), stay)
     assert (caught.value.status, caught.value.code) == (422, "layer_failed")
     (record,) = records
-    assert (record.status, record.error, record.leads_run) == (CallStatus.BACKEND, "nn.Linear fc: no", True)
+    assert (record.status, record.message, record.leads_run) == (CallStatus.BACKEND, "nn.Linear fc: no", True)
     assert record.timestamps.forward_end == 0
 
 

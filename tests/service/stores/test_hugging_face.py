@@ -147,8 +147,11 @@ def test_a_file_that_changed_since_it_was_listed_is_not_read(hub: Hub) -> None:
     assert b"".join(store.read(files["m/model.bin"])) == hub.commits[1]["models/m/model.bin"]
 
 
-def test_a_repository_that_is_not_there_is_an_error_in_words(hub: Hub) -> None:
-    store = HuggingFaceStore(StoreUrl("hf", "org", "nowhere"), hub.address)
+def test_a_repository_that_is_not_there_is_an_error_in_words(hub: Hub, tmp_path: Path) -> None:
+    url = StoreUrl("hf", "org", "nowhere")
+    nowhere = StoreSource(
+        HuggingFaceStore(url, hub.address), url, FilePool(tmp_path / "cache", 1 << 20), None
+    )
     with pytest.raises(SourceError, match="hf://org/nowhere cannot be read: ") as caught:
-        list(store.list())
+        nowhere.refresh()
     assert "not_to_be_shown" not in str(caught.value)

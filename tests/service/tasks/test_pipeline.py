@@ -9,8 +9,8 @@ from engine import Array
 from service.config.model_config import ModelConfig
 from service.images.geometry import ImageGeometry
 from service.tasks.boxes import BoxParameters
-from service.tasks.classification import ClassPrediction, PredictionView
-from service.tasks.detection import Detected, DetectedView
+from service.tasks.classification import ClassPrediction
+from service.tasks.detection import Detected
 from service.tasks.pipeline import Pipeline, combine
 from service.tasks.task import Prediction, Task, TaskModel
 
@@ -22,7 +22,7 @@ class Finds(Task):
     """Finds an a and a b."""
 
     name = "finds"
-    view = DetectedView
+    prediction = Detected
     parameters = BoxParameters
 
     def predict(
@@ -35,7 +35,7 @@ class Reads(Task):
     """Reads an a in the first crop, and nearly nothing in the second one."""
 
     name = "reads"
-    view = PredictionView
+    prediction = ClassPrediction
 
     def predict(
         self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]

@@ -17,7 +17,7 @@ from service.images.drawing import COLOURS, Drawing
 from service.images.geometry import ImageGeometry, place_image
 from service.tasks import TaskModel
 from service.tasks.run_lengths import decode_counts
-from service.tasks.segmentation import MAX_SCORES, Segmentation, SemanticSegmentation
+from service.tasks.segmentation import MAX_SCORES, RegionView, SemanticSegmentation
 from tests.cases import check_each
 
 LABELS = ["ground", "wall", "door"]
@@ -274,8 +274,10 @@ def test_arrays_of_many_pixels_are_refused() -> None:
     assert (caught.value.status, caught.value.code) == (413, "response_too_large")
 
 
-def test_view_has_the_fields_of_the_prediction() -> None:
-    assert set(SemanticSegmentation.view.model_fields) == set(Segmentation.__dataclass_fields__)
+def test_regions_have_the_fields_of_their_view() -> None:
+    ((found,),) = task().predict([scores(1, 3, 8, 8)], [], {"mask": "rle"})
+    assert found.regions
+    assert all(region.keys() == RegionView.model_fields.keys() for region in found.regions)
 
 
 def test_masks_of_many_classes_of_a_large_picture_are_refused() -> None:

@@ -7,23 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import RunTrace
-from service.scheduling.job import CallRecord, Timestamps
+from service.scheduling.job import Job, Timestamps
 from service.telemetry.chrome_trace import chrome_trace
 from service.telemetry.recent_runs import RecentRun, RecentRuns
-from tests.service.telemetry.records import MS, TIMESTAMPS, make_layer, make_record, make_trace, shifted
+from tests.service.telemetry.jobs import MS, TIMESTAMPS, make_job, make_layer, make_trace, shifted
 from tests.service.telemetry.trace_events import check_trace_events
 
 Event = dict[str, Any]
 
 
-def kept(records: Iterable[CallRecord]) -> Sequence[RecentRun]:
+def kept(records: Iterable[Job[Any]]) -> Sequence[RecentRun]:
     runs = RecentRuns(1000)
     for record in records:
         runs.observe(record)
     return runs.newest_first()
 
 
-def drawn(*records: CallRecord) -> list[Event]:
+def drawn(*records: Job[Any]) -> list[Event]:
     trace = orjson.loads(orjson.dumps(chrome_trace(kept(records))))
     check_trace_events(trace)
     events: list[Event] = trace["traceEvents"]
@@ -35,7 +35,7 @@ def slices(events: list[Event], category: str | None = None) -> list[Event]:
 
 
 def test_call_is_drawn_from_its_queue_to_its_encoding() -> None:
-    events = drawn(make_record(trace=make_trace()))
+    events = drawn(make_job(trace=make_trace()))
     placed = [(event["name"], event["ts"], event["dur"]) for event in slices(events)]
     assert placed == [
         ("decode", 4_000, 2_000),
@@ -58,12 +58,12 @@ def test_call_is_drawn_from_its_queue_to_its_encoding() -> None:
 
 def test_layers_are_placed_where_the_run_began() -> None:
     trace = make_trace(TIMESTAMPS.forward_start + MS // 2)
-    assert slices(drawn(make_record(trace=trace)), "layer")[0]["ts"] == 7_600
+    assert slices(drawn(make_job(trace=trace)), "layer")[0]["ts"] == 7_600
 
 
 def test_layers_show_shapes_and_speed() -> None:
     layer = make_layer(0, "nn.Conv2d", 0.0, 2.0, multiply_adds=5_000, bytes_moved=3_000)
-    (event,) = slices(drawn(make_record(trace=RunTrace(2.0, (layer,)))), "layer")
+    (event,) = slices(drawn(make_job(trace=RunTrace(2.0, (layer,)))), "layer")
     assert event["args"] == {
         "name": "layer_0",
         "inputs": ["(1,3)f32"],
@@ -80,12 +80,12 @@ def test_layers_show_shapes_and_speed() -> None:
 
 def test_layer_that_took_no_time_has_no_speed() -> None:
     layer = make_layer(0, "nn.ReLU", 0.0, 0.0)
-    (event,) = slices(drawn(make_record(trace=RunTrace(0.0, (layer,)))), "layer")
+    (event,) = slices(drawn(make_job(trace=RunTrace(0.0, (layer,)))), "layer")
     assert event["args"]["GFLOP/s"] == 0.0
 
 
 def test_every_worker_has_a_named_row() -> None:
-    records = [make_record(trace=make_trace(), worker=f"worker-{n}") for n in (1, 0)]
+    records = [make_job(trace=make_trace(), worker=f"worker-{n}") for n in (1, 0)]
     events = drawn(*records)
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert names == {1: "worker-0", 2: "worker-1"}
@@ -102,7 +102,7 @@ def test_run_of_a_batch_is_drawn_once() -> None:
         encode_end=TIMESTAMPS.encode_end + 2 * MS,
     )
     records = [
-        make_record(trace=trace, batch_size=2, timestamps=timestamps) for timestamps in (TIMESTAMPS, later)
+        make_job(trace=trace, batch_size=2, timestamps=timestamps) for timestamps in (TIMESTAMPS, later)
     ]
     events = drawn(*records)
     assert len(slices(events, "forward")) == 1
@@ -115,12 +115,12 @@ def test_run_of_a_batch_is_drawn_once() -> None:
 
 
 def test_waiting_requests_overlap_with_ids_of_their_own() -> None:
-    events = drawn(*(make_record(trace=make_trace(), timestamps=shifted(n)) for n in range(3)))
+    events = drawn(*(make_job(trace=make_trace(), timestamps=shifted(n)) for n in range(3)))
     assert {event["id"] for event in events if event["ph"] == "b"} == {"0", "1", "2"}
 
 
 def test_run_without_an_response_has_no_encoding() -> None:
-    events = drawn(make_record(trace=make_trace(), timestamps=replace(TIMESTAMPS, encode_end=0)))
+    events = drawn(make_job(trace=make_trace(), timestamps=replace(TIMESTAMPS, encode_end=0)))
     assert not slices(events, "encode")
     assert len(slices(events, "layer")) == 3
 
@@ -130,7 +130,7 @@ def test_nothing_is_an_empty_trace() -> None:
 
 
 @st.composite
-def many_records(draw: st.DrawFn) -> list[CallRecord]:
+def many_records(draw: st.DrawFn) -> list[Job[Any]]:
     """Calls at any times, more than a worker could do at once."""
     records = []
     for number in range(draw(st.integers(1, 6))):
@@ -142,7 +142,7 @@ def many_records(draw: st.DrawFn) -> list[CallRecord]:
             make_layer(index, "nn.ReLU", start / 1000, (end - start) / 1000)
             for index, (start, end) in enumerate(((edges[0], edges[1]), (edges[2], edges[3])))
         )
-        record = make_record(
+        record = make_job(
             request_id=str(number),
             timestamps=timestamps,
             worker=f"worker-{draw(st.integers(0, 2))}",
@@ -155,5 +155,5 @@ def many_records(draw: st.DrawFn) -> list[CallRecord]:
 
 @settings(max_examples=100, deadline=None)
 @given(many_records())
-def test_whatever_comes_slices_of_a_row_nest_or_follow(records: list[CallRecord]) -> None:
+def test_whatever_comes_slices_of_a_row_nest_or_follow(records: list[Job[Any]]) -> None:
     check_trace_events(chrome_trace(kept(records)))

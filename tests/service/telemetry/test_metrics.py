@@ -1,7 +1,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -12,20 +12,14 @@ from engine import Compilation, Precision
 from service.config.model_config import ModelConfig
 from service.context import RequestContext
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.job import CallRecord, CallStatus
+from service.scheduling.job import CallStatus, Job
 from service.scheduling.scheduler import Scheduler
 from service.telemetry import metrics
-from service.telemetry.metrics import (
-    COLLECTORS,
-    Metrics,
-    Snapshot,
-    asks_for_openmetrics,
-    make_collectors,
-)
+from service.telemetry.metrics import Metrics, Snapshot, asks_for_openmetrics
 from service.telemetry.request_log import RequestLog
 from service.telemetry.statistics import InferenceStatistics
 from tests.service.scheduling.stubs import settings_of
-from tests.service.telemetry.records import MS, START, make_record, make_trace
+from tests.service.telemetry.jobs import MS, START, make_job, make_trace
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
@@ -61,13 +55,13 @@ class Server:
 
     def __init__(self, *models: LoadedModel) -> None:
         self.models = list(models)
-        self.metrics = Metrics(make_collectors())
+        self.metrics = Metrics(metrics.COLLECTORS)
         self.statistics = InferenceStatistics(self.metrics.registry, clock=lambda: START + 30 * MS)
         self.request_log = RequestLog(self.metrics.registry)
 
-    def observe(self, *records: CallRecord) -> None:
+    def observe(self, *records: Job[Any]) -> None:
         for record in records:
-            for observer in (self.statistics, *self.metrics.observers):
+            for observer in (self.statistics, *metrics.OBSERVERS):
                 observer.observe(record)
 
     def respond(self, method: str, route: str | None, status: int, seconds: float) -> None:
@@ -103,7 +97,7 @@ def of_digits(name: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...
 
 def test_tritons_names_carry_what_was_counted() -> None:
     server = Server(DIGITS)
-    server.observe(make_record(items=4, batch_size=4), make_record(CallStatus.REJECTED, leads_run=False))
+    server.observe(make_job(rows=4, batch_size=4), make_job(CallStatus.REJECTED, leads_run=False))
     samples = server.samples()
     expected = {
         "nv_inference_request_success": 1,
@@ -126,7 +120,7 @@ def test_tritons_names_carry_what_was_counted() -> None:
 
 def test_histograms_are_in_seconds() -> None:
     server = Server(DIGITS)
-    server.observe(make_record(trace=make_trace()))
+    server.observe(make_job(trace=make_trace()))
     samples = server.samples()
     sums = {"kuiper_request_seconds": 0.02, "kuiper_queue_seconds": 0.004, "kuiper_compute_seconds": 0.01}
     for name, total in sums.items():
@@ -186,7 +180,7 @@ def test_what_clients_type_makes_no_series() -> None:
 def test_series_of_models_that_are_gone_vanish() -> None:
     other = loaded("other", "7")
     server = Server(DIGITS, other)
-    server.observe(make_record(), make_record(model="other", version="7", trace=make_trace()))
+    server.observe(make_job(), make_job(model="other", version="7", trace=make_trace()))
     before = server.samples()
     server.models.remove(other)
     after = server.samples()
@@ -197,16 +191,16 @@ def test_series_of_models_that_are_gone_vanish() -> None:
 
 def test_reloads_add_no_series() -> None:
     server = Server(DIGITS)
-    server.observe(make_record(trace=make_trace()))
+    server.observe(make_job(trace=make_trace()))
     before = server.samples().keys()
     server.models[:] = [DIGITS]
-    server.observe(make_record(trace=make_trace()))
+    server.observe(make_job(trace=make_trace()))
     assert server.samples().keys() == before
 
 
 def test_models_that_are_not_loaded_have_no_series() -> None:
     server = Server(DIGITS)
-    server.observe(make_record(model="a client's invention", version="1"))
+    server.observe(make_job(model="a client's invention", version="1"))
     assert "invention" not in server.text()
 
 
@@ -231,7 +225,7 @@ def test_format_is_as_the_request_asks(accept: str, media_type: str) -> None:
 )
 def test_both_formats_are_sound_and_keep_the_names(accept: str, parse: Callable[..., object]) -> None:
     server = Server(DIGITS)
-    server.observe(make_record(trace=make_trace()), make_record(CallStatus.OTHER))
+    server.observe(make_job(trace=make_trace()), make_job(CallStatus.OTHER))
     server.respond("GET", None, 404, 0.06)
     families = {family.name: family for family in parse(server.text(accept))}  # type: ignore[attr-defined]
     assert {sample.name for sample in families["nv_inference_count"].samples} == {"nv_inference_count"}
@@ -241,7 +235,7 @@ def test_both_formats_are_sound_and_keep_the_names(accept: str, parse: Callable[
 
 def test_every_application_has_a_registry_of_its_own() -> None:
     first, second = Server(DIGITS), Server(DIGITS)
-    first.observe(make_record())
+    first.observe(make_job())
     counts = [server.samples()[of_digits("nv_inference_count")] for server in (first, second)]
     assert counts == [1, 0]
 
@@ -252,7 +246,7 @@ class EndingMetrics:
     def __init__(self) -> None:
         self._calls: Counter[str] = Counter()
 
-    def observe(self, record: CallRecord) -> None:
+    def observe(self, record: Job[Any]) -> None:
         self._calls[record.status.value] += 1
 
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
@@ -263,9 +257,11 @@ class EndingMetrics:
 
 
 def test_collector_that_is_registered_counts_and_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "COLLECTORS", [*COLLECTORS, EndingMetrics])
+    added = EndingMetrics()
+    monkeypatch.setattr(metrics, "COLLECTORS", [*metrics.COLLECTORS, added.collect])
+    monkeypatch.setattr(metrics, "OBSERVERS", [added])
     server = Server(DIGITS)
-    server.observe(make_record(), make_record(), make_record(CallStatus.REJECTED))
+    server.observe(make_job(), make_job(), make_job(CallStatus.REJECTED))
     samples = server.samples()
     assert samples[labelled("example_calls_total", ending="SUCCESS")] == 2
     assert samples[labelled("example_calls_total", ending="REJECTED")] == 1

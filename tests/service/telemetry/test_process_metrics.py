@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from service.telemetry.metrics import Metrics, Snapshot
 from service.telemetry.request_log import RequestLog
 from service.telemetry.statistics import InferenceStatistics
-from tests.service.telemetry.records import make_record, make_trace, shifted
+from tests.service.telemetry.jobs import make_job, make_trace, shifted
 
 NOTHING = cast(Snapshot, type("Nothing", (), {"identities": frozenset()}))
 
@@ -49,7 +49,7 @@ class Process:
 
     def __init__(self, number: int) -> None:
         self.state = Counted()
-        self.metrics = Metrics([self.state], number)
+        self.metrics = Metrics([self.state.collect], number)
         self.values = values.ValueClass
         self.statistics = InferenceStatistics(self.metrics.registry, self.metrics.source, clock=lambda: 10**9)
 
@@ -85,7 +85,7 @@ def test_statistics_are_those_of_one_process_that_did_all() -> None:
     alone = InferenceStatistics(alone_metrics.registry, clock=lambda: 10**9)
     for number in range(20):
         trace = make_trace() if number % 4 == 0 else None
-        one = make_record(batch_size=1 + number % 3, items=1, timestamps=shifted(number), trace=trace)
+        one = make_job(batch_size=1 + number % 3, rows=1, timestamps=shifted(number), trace=trace)
         values.ValueClass = values_alone
         alone.observe(one)
         processes[number % 2].act().statistics.observe(one)
@@ -103,7 +103,7 @@ def test_statistics_are_those_of_one_process_that_did_all() -> None:
 
 def test_series_of_models_that_are_gone_vanish() -> None:
     process = Process(0)
-    process.statistics.observe(make_record())
+    process.statistics.observe(make_job())
     text, _ = process.metrics.render(NOTHING)
     assert "digits" not in text.decode()
     assert process.statistics.read([("digits", "1")])[0].success.count == 1, "it may be loaded again"

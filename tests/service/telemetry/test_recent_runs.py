@@ -1,21 +1,22 @@
 import time
+from typing import Any
 
-from service.scheduling.job import CallRecord, CallStatus
+from service.scheduling.job import CallStatus, Job
 from service.telemetry.recent_runs import RecentRuns
-from tests.service.telemetry.records import MS, make_record, make_trace, shifted
+from tests.service.telemetry.jobs import MS, make_job, make_trace, shifted
 
 
-def traced(request_id: str, **changes: object) -> CallRecord:
-    return make_record(request_id=request_id, trace=make_trace(), **changes)  # type: ignore[arg-type]  # fields
+def traced(request_id: str, **changes: object) -> Job[Any]:
+    return make_job(request_id=request_id, trace=make_trace(), **changes)  # type: ignore[arg-type]  # fields
 
 
 def ids(runs: RecentRuns) -> list[str]:
-    return [run.record.request_id for run in runs.newest_first()]
+    return [run.request_id for run in runs.newest_first()]
 
 
 def test_traced_runs_are_kept_newest_first() -> None:
     runs = RecentRuns(10)
-    for record in (traced("a"), make_record(request_id="untraced"), traced("b")):
+    for record in (traced("a"), make_job(request_id="untraced"), traced("b")):
         runs.observe(record)
     assert ids(runs) == ["b", "a"]
     assert runs.find("untraced") is None
@@ -23,16 +24,18 @@ def test_traced_runs_are_kept_newest_first() -> None:
 
 def test_run_shows_all_but_its_data() -> None:
     runs = RecentRuns(1)
-    runs.observe(traced("a", model="digits", version="2", status=CallStatus.OTHER, error="no", batch_size=4))
+    runs.observe(
+        traced("a", model="digits", version="2", status=CallStatus.OTHER, message="no", batch_size=4)
+    )
     run = runs.find("a")
     assert run is not None
-    assert (run.record.model, run.record.version, run.record.worker, run.record.error) == (
+    assert (run.model, run.version, run.worker, run.error) == (
         "digits",
         "2",
         "worker-0",
         "no",
     )
-    assert (run.record.status, run.record.batch_size, run.total_ms) == (CallStatus.OTHER, 4, 20.0)
+    assert (run.status, run.batch_size, run.total_ms) == (CallStatus.OTHER, 4, 20.0)
     assert run.trace.layers == make_trace().layers
 
 
@@ -60,7 +63,7 @@ def test_newest_run_of_an_id_is_found() -> None:
     runs.observe(traced("a", timestamps=shifted(5), batch_size=9))
     run = runs.find("a")
     assert run is not None
-    assert run.record.batch_size == 9
+    assert run.batch_size == 9
 
 
 def test_capacity_of_zero_keeps_nothing() -> None:

@@ -2,6 +2,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from threading import Event
+from typing import Any
 
 import pytest
 from fastapi import FastAPI, Response
@@ -16,10 +17,10 @@ from engine import RunTrace
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.http.paths import POLLED_PATHS
-from service.scheduling.job import CallRecord, CallStatus
+from service.scheduling.job import CallStatus, Job
 from service.telemetry.spans import MAX_LAYER_SPANS, OpenTelemetrySpans, make_spans
 from service.telemetry.telemetry import Telemetry
-from tests.service.telemetry.records import TIMESTAMPS, make_layer, make_record, make_trace
+from tests.service.telemetry.jobs import TIMESTAMPS, make_job, make_layer, make_trace
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +41,7 @@ class Tracing:
         provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.spans = OpenTelemetrySpans(provider, layers)
-        self.record: CallRecord | None = None
+        self.record: Job[Any] | None = None
         self.status = 200
 
     @property
@@ -81,7 +82,7 @@ def length_ms(span: ReadableSpan) -> float:
 
 async def test_call_is_drawn_into_the_span_of_its_request() -> None:
     tracing = Tracing()
-    tracing.record = make_record(trace=make_trace(), batch_size=3)
+    tracing.record = make_job(trace=make_trace(), batch_size=3)
     await tracing.get()
     spans = tracing.finished
     request = spans.pop("GET /models/{name}")
@@ -110,7 +111,7 @@ async def test_call_is_drawn_into_the_span_of_its_request() -> None:
 
 async def test_observed_runs_are_marked() -> None:
     tracing = Tracing()
-    tracing.record = make_record(is_observed=True)
+    tracing.record = make_job(is_observed=True)
     await tracing.get()
     attributes = tracing.finished["forward"].attributes
     assert attributes is not None
@@ -119,7 +120,7 @@ async def test_observed_runs_are_marked() -> None:
 
 async def test_parts_follow_each_other() -> None:
     tracing = Tracing()
-    tracing.record = make_record()
+    tracing.record = make_job()
     await tracing.get()
     starts = [
         tracing.finished[name].start_time
@@ -147,21 +148,21 @@ async def test_traceparent_that_is_none_begins_a_trace(header: str) -> None:
 @pytest.mark.parametrize(("flag", "count"), [("00", 0), ("01", 6)])
 async def test_sampling_of_the_client_decides(flag: str, count: int) -> None:
     tracing = Tracing(sampler=ParentBased(ALWAYS_OFF))
-    tracing.record = make_record()
+    tracing.record = make_job()
     await tracing.get(traceparent=f"00-{TRACE_ID}-{PARENT_ID}-{flag}")
     assert len(tracing.finished) == count
 
 
 def test_call_outside_of_a_request_is_not_drawn() -> None:
     tracing = Tracing()
-    tracing.spans.observe(make_record())
+    tracing.spans.observe(make_job())
     assert tracing.finished == {}
 
 
 async def test_layers_are_spans_only_where_they_are_asked_for() -> None:
     for layers, count in ((False, 0), (True, 3)):
         tracing = Tracing(layers)
-        tracing.record = make_record(trace=make_trace(TIMESTAMPS.forward_start))
+        tracing.record = make_job(trace=make_trace(TIMESTAMPS.forward_start))
         await tracing.get()
         forward = tracing.finished["forward"]
         inner = [span for span in tracing.exporter.get_finished_spans() if span.name.startswith("nn.")]
@@ -177,7 +178,7 @@ async def test_of_very_many_layers_the_longest_are_spans() -> None:
     count = MAX_LAYER_SPANS + 5
     tracing = Tracing(layers=True)
     layers = tuple(make_layer(index, "nn.ReLU", index * 100.0, float(index)) for index in range(count))
-    tracing.record = make_record(trace=RunTrace(count * 100.0, layers))
+    tracing.record = make_job(trace=RunTrace(count * 100.0, layers))
     await tracing.get()
     inner = [span for span in tracing.exporter.get_finished_spans() if span.name == "nn.ReLU"]
     assert len(inner) == MAX_LAYER_SPANS
@@ -190,7 +191,7 @@ async def test_failed_call_shows_why() -> None:
     timestamps = replace(
         TIMESTAMPS, decode_start=0, decode_end=0, forward_start=0, forward_end=0, encode_end=0
     )
-    tracing.record = make_record(CallStatus.REJECTED, timestamps=timestamps, error="the queue is full")
+    tracing.record = make_job(CallStatus.REJECTED, timestamps=timestamps, message="the queue is full")
     await tracing.get()
     (request,) = tracing.finished.values()
     assert request.status.status_code is StatusCode.ERROR

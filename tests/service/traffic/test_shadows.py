@@ -14,7 +14,7 @@ from service.codec import Decoded, Options
 from service.config.settings import Settings
 from service.repository.model_entry import ModelEntry
 from service.repository.repository import load_repository
-from service.scheduling.job import Job, ProtocolName, RunOutcome, Timestamps
+from service.scheduling.job import Job, ProtocolName, Timestamps
 from service.scheduling.scheduler import Scheduler
 from service.traffic import shadows
 from service.traffic.model_traffic import ModelTraffic
@@ -50,12 +50,12 @@ class Server:
             request_id="r",
             decode=lambda: Decoded(INPUTS, Options()),
             encode=lambda _: "response",
-            received_ns=perf_counter_ns(),
+            timestamps=Timestamps(perf_counter_ns()),
         )
         self.shadows.mirror(call, future)
         decoded = call.decode()
         outputs = call.model.graph.forward(decoded.inputs)
-        future.set_result(call.encode(RunOutcome(RunResult(outputs), Timestamps(0), 1)))
+        future.set_result(call.encode(RunResult(outputs)))
         await asyncio.sleep(0)  # until its callbacks are called
         return future.result()
 

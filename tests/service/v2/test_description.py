@@ -13,7 +13,6 @@ from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.job import RunOutcome, Timestamps
 from service.v2 import exchange as exchange_module
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
@@ -67,7 +66,7 @@ def respond(
     padding = padding_of(len(text)) if padding is None else padding
     made = V2Exchange(model, bytes(padding) + text + data, IDENTITY, len(text), IDENTITY, Limits(), padding)
     made.scheduling()
-    return made.encode(RunOutcome(model.graph.run(made.decode().inputs), Timestamps(), 1))
+    return made.encode(model.graph.run(made.decode().inputs))
 
 
 def arrays(given: EncodedResponse) -> tuple[dict[str, object], bytes]:

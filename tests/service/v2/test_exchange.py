@@ -22,7 +22,6 @@ from service.decoding import DECODERS, NeedsDecoderError, leaving_large_bodies
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.scheduling.job import RunOutcome, Timestamps
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
 from service.v2.exchange import RAW, V2Exchange, _mentions
@@ -57,7 +56,7 @@ def read(model: LoadedModel, body: bytes, length: int | None = None) -> Decoded:
 def respond(model: LoadedModel, document: dict[str, Any]) -> EncodedResponse:
     made = exchange(model, orjson.dumps(document))
     result: RunResult = model.graph.run(made.decode().inputs, trace=TraceLevel.ON)
-    return made.encode(RunOutcome(result, Timestamps(), 1))
+    return made.encode(result)
 
 
 @pytest.mark.parametrize("spaces", range(17))
@@ -226,7 +225,7 @@ def test_trace_is_reported_only_where_it_was_asked_for(models: dict[str, LoadedM
 def test_outputs_that_only_a_run_shows_are_numbered(models: dict[str, LoadedModel]) -> None:
     made = exchange(models["same_f32"], orjson.dumps({"inputs": [json_input("in", FLOATS)]}))
     made.decode()
-    found = json.loads(made.encode(RunOutcome(RunResult([FLOATS, FLOATS[0]]), Timestamps(), 1)).body)
+    found = json.loads(made.encode(RunResult([FLOATS, FLOATS[0]])).body)
     assert [output["name"] for output in found["outputs"]] == ["output_0", "output_1"]
 
 
@@ -235,12 +234,12 @@ def test_numbered_outputs_may_be_asked_for(models: dict[str, LoadedModel], name:
     document = {"inputs": [json_input("in", FLOATS)], "outputs": [{"name": name}]}
     made = exchange(models["same_f32"], orjson.dumps(document))
     made.decode()
-    outcome = RunOutcome(RunResult([FLOATS, FLOATS[0]]), Timestamps(), 1)
+    result = RunResult([FLOATS, FLOATS[0]])
     if is_there:
-        assert json.loads(made.encode(outcome).body)["outputs"][0]["data"] == [1, 2]
+        assert json.loads(made.encode(result).body)["outputs"][0]["data"] == [1, 2]
     else:
         with pytest.raises(ServiceError, match="output_0, output_1"):
-            made.encode(outcome)
+            made.encode(result)
 
 
 _NAMES = st.sampled_from(["in", "a", "b", "0", "left", "pnnx_input_0", "x", ""])

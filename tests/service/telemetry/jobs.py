@@ -1,10 +1,13 @@
-"""Records of calls, made by hand."""
+"""Calls that have ended, made by hand."""
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from engine import LayerTrace, OperandTrace, RunTrace
-from service.scheduling.job import CallRecord, CallStatus, ProtocolName, Timestamps
+from service.codec import Decoded
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.job import CallStatus, Job, ProtocolName, Timestamps
 
 MS = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -48,7 +51,7 @@ def make_trace(start_ns: int = 0) -> RunTrace:
     return RunTrace(9300.0, layers, start_ns)
 
 
-def make_record(
+def make_job(
     status: CallStatus = CallStatus.SUCCESS,
     *,
     model: str = "digits",
@@ -56,21 +59,21 @@ def make_record(
     request_id: str = "r1",
     timestamps: Timestamps = TIMESTAMPS,
     **changes: Any,
-) -> CallRecord:
-    """Return the record of a call that ran alone."""
-    record = CallRecord(
-        model=model,
-        version=version,
+) -> Job[None]:
+    """Return a call that has ended, which ran alone."""
+    job = Job[None](
+        model=cast(LoadedModel, SimpleNamespace(name=model, version=version)),
         protocol=ProtocolName.INFER,
         request_id=request_id,
-        status=status,
+        decode=lambda: Decoded({}),
+        encode=lambda _: None,
         timestamps=timestamps,
-        batch_size=1,
-        items=1,
-        leads_run=True,
-        worker="worker-0",
     )
-    return record._replace(**changes)
+    job.end(status)
+    values = {"batch_size": 1, "rows": 1, "leads_run": True, "worker": "worker-0"}
+    for name, value in (values | changes).items():
+        setattr(job, name, value)
+    return job
 
 
 def shifted(milliseconds: float, timestamps: Timestamps = TIMESTAMPS) -> Timestamps:
