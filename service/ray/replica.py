@@ -51,8 +51,7 @@ class Replica:
                 "requests take some ten milliseconds in Ray's Python proxy: "
                 "start Ray's nodes with the variables that `python -m service.ray` prints"
             )
-        # uvicorn, which Ray starts here later, is to speak HTTP with the server's own connection, which sends the head
-        # of a response with its body: where a replica is killed between the two, the proxy can replay nothing
+        # uvicorn, which Ray starts here later, is to speak HTTP with the server's own connection and its limits
         connect = partial(Connection, shared=open_connections(self._settings))
         HTTP_PROTOCOLS["auto"] = connect  # type: ignore[assignment]  # uvicorn imports a name, and takes what is none
         # the proxy passes on what clients say of their addresses, and adds nothing to it
