@@ -39,6 +39,9 @@ FINISH_SECONDS = 2.0
 """Seconds that it has to read the response and close the connection."""
 GRACE_SECONDS = 1.0
 """The pace of a client is judged when it has had so long to send or read."""
+TURN_BYTES, PART_BYTES = 1 << 11, 1 << 7
+"""Bytes of heads and chunks that are parsed before others get their turn, and how many each part of them counts for at
+least: small ones take as long as large ones."""
 _END = b"\r\n\r\n"
 """The end of a head, and of a chunked body."""
 
@@ -257,30 +260,25 @@ class Connection(HttpToolsProtocol):
 
     def _parse(self) -> None:
         """Parse what is held, no further than to the end of a request, and refuse what has no end."""
-        data, place = self._held, 0
-        while not (self.is_running or self._is_refused):
-            end = self._end_of_part(data, place)
+        data, place, parsed = self._held, 0, 0
+        while parsed < TURN_BYTES and not (self.is_running or self._is_refused):
+            left = self._body_length - self._body_bytes
+            end = min(place + left, len(data)) if left > 0 else _end_of_part(data, place)
             if end == place:
                 break
+            if left <= 0:
+                parsed += max(end - place, PART_BYTES)
             self._framing_bytes += end - place
             super().data_received(data[place:end])
             place = end
             if self._framing_bytes > HEAD_BYTES + CHUNK_FRAME_BYTES * self._chunks and not self._is_refused:
                 self._refuse_excess()
         self._held = data[place:]
+        if parsed >= TURN_BYTES and self._held and not (self.is_running or self._is_refused):
+            self.transport.pause_reading()
+            self._shared.throttle.add(self._parse_held)
         if self._is_last:
             self._announce_close()
-
-    def _end_of_part(self, data: bytes, place: int) -> int:
-        """Return how far to parse from a place: no further than to the end of the request.
-
-        A body of known length ends after that. All else ends with an empty line, of which a part may have arrived.
-        """
-        left = self._body_length - self._body_bytes
-        if left > 0:
-            return min(place + left, len(data))
-        end = data.find(_END, place)
-        return max(place, len(data.rstrip(b"\r\n"))) if end < 0 else end + len(_END)
 
     def _parse_held(self) -> None:
         if not self.transport.is_closing():
@@ -350,3 +348,17 @@ class Connection(HttpToolsProtocol):
             self.transport.resume_reading()
         else:
             self.transport.close()
+
+
+def _end_of_part(data: bytes, place: int) -> int:
+    """Return how far to parse what is no body of known length: no further than to the empty line that ends it.
+
+    Args:
+        data: what has arrived, which may hold the beginning of that line.
+        place: where to begin.
+    """
+    most = place + TURN_BYTES
+    end = data.find(_END, place, most + len(_END))
+    if end >= 0:
+        return end + len(_END)
+    return min(most, max(place, len(data.rstrip(b"\r\n"))))
