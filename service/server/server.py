@@ -122,10 +122,10 @@ class Server(uvicorn.Server):
             return True
         if self.lifecycle.phase is Phase.LEAVING:
             self._leave()
-        if self.lifecycle.phase is not Phase.DRAINING:
-            self._announce()
-            return should_exit
-        return self._drain()
+        elif self.lifecycle.phase is Phase.READY and not self._is_announced:
+            self._is_announced = True
+            self._report_ready()
+        return self._drain() if self.lifecycle.phase is Phase.DRAINING else should_exit
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, close connections, and stop the workers; the process ends soon after, whatever they do."""
@@ -151,13 +151,8 @@ class Server(uvicorn.Server):
             handler.flush()
         os._exit(self.exit_code)
 
-    def _announce(self) -> None:
-        """Say once that the models are loaded."""
-        if not self._is_announced and self.lifecycle.phase is Phase.READY:
-            self._is_announced = True
-            self._report_ready()
-
     def _report_ready(self) -> None:
+        """Say that the models are loaded."""
         _logger.info("ready: running on %s (Ctrl-C stops it)", self._url)
 
     def _leave(self) -> None:
@@ -194,9 +189,8 @@ class Server(uvicorn.Server):
         if self.services.loaded is None:
             doing = f"aborting the loading of models ({self.services.progress.state})"
         show_status("")
-        is_heard = (
-            self.services.process is None or self.lifecycle.accepted > 0
-        )  # one of them has said it for all
+        # one of several processes says it for all
+        is_heard = self.services.process is None or self.lifecycle.accepted > 0
         _logger.log(logging.INFO if is_heard else logging.DEBUG, "stopping on %s, %s", cause, doing)
         self.services.stop_loading()
 
@@ -273,6 +267,7 @@ class WorkerServer(Server):
         return not (others or shake_hands or self.server_state.connections or self.lifecycle.accepted)
 
     def _report_ready(self) -> None:
+        """Begin to publish, which makes the process ready."""
         logging.getLogger().setLevel(self.services.settings.log_level.upper())
         self._tasks.append(asyncio.create_task(self._publish()))
 
