@@ -39,7 +39,7 @@ FINISH_SECONDS = 2.0
 """Seconds that it has to read the response and close the connection."""
 GRACE_SECONDS = 1.0
 """The pace of a client is judged when it has had so long to send or read."""
-TURN_BYTES, PART_BYTES = 1 << 11, 1 << 7
+TURN_BYTES, PART_BYTES = 1 << 12, 1 << 7
 """Bytes of heads and chunks that are parsed before others get their turn, and how many each part of them counts for at
 least: small ones take as long as large ones."""
 _END = b"\r\n\r\n"

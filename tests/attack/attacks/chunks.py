@@ -35,4 +35,4 @@ def run(target: Target, count: int) -> None:
                 time.sleep(PAUSE_SECONDS)
 
 
-CHUNKS = Attack("chunked bodies of small chunks and of empty lines", "connections", run, (3, 20, 50))
+CHUNKS = Attack("chunked bodies of small chunks and of empty lines", "connections", run, (3, 6, 50))
