@@ -10,7 +10,6 @@ from service.config.settings import Settings
 from service.description.openapi import DESCRIPTION, install_openapi
 from service.http.access import Access, AccessMiddleware
 from service.http.body import BodyBudget
-from service.http.changes import ChangeMiddleware
 from service.http.cors import CorsMiddleware
 from service.http.error_handlers import install_error_handlers
 from service.http.guard import GuardMiddleware, OriginPolicy
@@ -109,8 +108,6 @@ def _add_middleware(
     """Put the middleware around all routes, innermost first."""
     settings = services.settings
     app.add_middleware(HeadMiddleware)
-    if services.process is not None:
-        app.add_middleware(ChangeMiddleware)
     if access.is_limited:
         app.add_middleware(AccessMiddleware, access=access)
     app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle, origins=origins)

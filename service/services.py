@@ -168,6 +168,19 @@ class Services:
         if self.lifecycle.phase is Phase.STARTING:
             raise _not_ready(self.shown_progress)
 
+    def check_change(self) -> None:
+        """Check whether a call may change the server, which one of several processes would do alone.
+
+        Raises:
+            ServiceError: 403 `needs_one_process`.
+        """
+        if self.process is not None:
+            message = (
+                "with several processes, models, trace and log settings do not change by API; change the model "
+                "folder with --model-control poll, or change the settings and send SIGHUP to the supervisor process"
+            )
+            raise ServiceError(403, "needs_one_process", message)
+
     @property
     def shown_progress(self) -> LoadState:
         """How far the loading has come, as anybody may see it: without names where a key is needed to see models."""

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from service.description.openapi import error_responses
-from service.http.page_request import asks_for_page
+from service.http.access import asks_for_page
 from service.schemas import ServerIndex
 from service.services import services_of
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from service.api.infer import run_model
 from service.config.override import parse_load_parameters
@@ -36,6 +36,18 @@ _LOAD_ERRORS = v2_errors(400, 403, 404, 408, 413, 500, 501, 503)
 _CHANGE_ERRORS = v2_errors(400, 408, 413, 500, 501, 503)
 
 router = APIRouter(tags=["v2"])
+
+
+async def check_change(request: Request) -> None:
+    """Check whether a request may change the server, which one of several processes would do alone.
+
+    Raises:
+        ServiceError: 403 `needs_one_process`.
+    """
+    services_of(request).check_change()
+
+
+_CHANGE = [Depends(check_change)]
 
 
 @router.post(
@@ -151,7 +163,12 @@ async def show_index(request: Request) -> list[IndexLine]:
     return await services.loading_threads.run(partial(services.repository.index, only_ready=only_ready))
 
 
-@router.post("/v2/repository/models/{name}/load", responses=_LOAD_ERRORS, openapi_extra=DOCUMENT_OPERATION)
+@router.post(
+    "/v2/repository/models/{name}/load",
+    responses=_LOAD_ERRORS,
+    openapi_extra=DOCUMENT_OPERATION,
+    dependencies=_CHANGE,
+)
 async def load(request: Request, name: str) -> EmptyResponse:
     """Load or reload a model; the old versions are served until the new ones are ready."""
     services = services_of(request)
@@ -161,7 +178,12 @@ async def load(request: Request, name: str) -> EmptyResponse:
     return EmptyResponse()
 
 
-@router.post("/v2/repository/models/{name}/unload", responses=_LOAD_ERRORS, openapi_extra=DOCUMENT_OPERATION)
+@router.post(
+    "/v2/repository/models/{name}/unload",
+    responses=_LOAD_ERRORS,
+    openapi_extra=DOCUMENT_OPERATION,
+    dependencies=_CHANGE,
+)
 async def unload(request: Request, name: str) -> EmptyResponse:
     """Unload a model; queued requests are still processed."""
     services = services_of(request)
@@ -178,7 +200,13 @@ async def show_tracing(request: Request) -> TraceSettingView:
     return show_trace_setting(services_of(request).scheduler.server_tracing)
 
 
-@router.post("/v2/trace/setting", name="change", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
+@router.post(
+    "/v2/trace/setting",
+    name="change",
+    responses=_CHANGE_ERRORS,
+    openapi_extra=DOCUMENT_OPERATION,
+    dependencies=_CHANGE,
+)
 async def change_tracing(request: Request) -> TraceSettingView:
     """Change the trace settings; null restores the value at the start."""
     setting = services_of(request).scheduler.server_tracing
@@ -196,6 +224,7 @@ async def show_model_tracing(request: Request, name: str) -> TraceSettingView:
     name="change_of_model",
     responses=v2_errors(400, 404, 408, 413, 500, 501, 503),
     openapi_extra=DOCUMENT_OPERATION,
+    dependencies=_CHANGE,
 )
 async def change_model_tracing(request: Request, name: str) -> TraceSettingView:
     """Change the trace settings of a model; null restores the server's setting."""
@@ -209,7 +238,13 @@ async def show_logging() -> LogSettingView:
     return show_log_settings()
 
 
-@router.post("/v2/logging", name="change", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
+@router.post(
+    "/v2/logging",
+    name="change",
+    responses=_CHANGE_ERRORS,
+    openapi_extra=DOCUMENT_OPERATION,
+    dependencies=_CHANGE,
+)
 async def change_logging(request: Request) -> LogSettingView:
     """Change the log settings."""
     return change_log_settings(await read_document(request))

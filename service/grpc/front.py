@@ -18,7 +18,6 @@ from service.grpc.unread_responses import SMALL_BYTES, UnreadResponses
 from service.grpc.wire import malformed
 from service.http.access import Access
 from service.http.body import BodyBudget, Reservation
-from service.http.changes import needs_one_process
 from service.http.error_handlers import internal_error
 from service.lifecycle import Phase
 from service.log_context import request_id
@@ -164,8 +163,7 @@ class Front:
             ServiceError: 401, 403.
         """
         self._check_key(_CHANGE, context)
-        if self.services.process is not None:
-            raise needs_one_process()
+        self.services.check_change()
 
     async def _serve(self, incoming: Incoming, handler: Handler) -> bytes:
         """Return the last response message of a call, or end it with an error; record it."""

@@ -4,7 +4,7 @@ import grpc
 
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
-from service.server.connection_policy import SEND_TIMEOUT, max_connections
+from service.server.connections import SEND_TIMEOUT, max_connections
 
 CONNECTION_SECONDS = 10.0
 """Age at which one of several processes has a connection's client connect again, to whatever process serves then. No

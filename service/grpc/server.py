@@ -21,7 +21,7 @@ from service.grpc.options import CONNECTION_SECONDS, channel_options, tls_creden
 from service.grpc.streaming import PATH, Streams
 from service.lifecycle import Phase
 from service.processes.slot import Slot
-from service.server.connection_policy import max_connections
+from service.server.connections import max_connections
 
 _LAST_SECONDS = 1.0
 """Seconds that calls have to end when the application ends: what it accepted has its response by then."""

@@ -75,34 +75,35 @@ class Streams:
         return self._front.services.lifecycle.phase is Phase.DRAINING
 
     async def _exchange(self, call: Incoming) -> None:
-        responses: _Responses = asyncio.Queue(_MAX_AHEAD)
+        responses, room = _Responses(), asyncio.Semaphore(_MAX_AHEAD)
         try:
             async with asyncio.TaskGroup() as tasks:
-                reader = tasks.create_task(self._read(call, responses, tasks))
+                reader = tasks.create_task(self._read(call, responses, room, tasks))
                 reader.add_done_callback(self._readers.discard)
-                await self._write(call, responses)
+                await self._write(call, responses, room)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
 
-    async def _read(self, call: Incoming, responses: _Responses, tasks: asyncio.TaskGroup) -> None:
+    async def _read(
+        self, call: Incoming, responses: _Responses, room: asyncio.Semaphore, tasks: asyncio.TaskGroup
+    ) -> None:
         """Begin with each request that comes, until the client sends no more or the server drains."""
-        begun: asyncio.Task[bytes | ServiceError] | None = None
         # not before it runs: a reader that is cancelled before would never end the stream
         if (reader := asyncio.current_task()) is not None:
             self._readers.add(reader)
         try:
-            while not self._is_draining and isinstance(data := await call.rpc.read(), bytes):
-                begun = tasks.create_task(self._respond(Incoming(call.rpc, call.context, data=data)))
-                await responses.put(begun)
-                begun = None
+            while not self._is_draining:
+                await room.acquire()
+                if not isinstance(data := await call.rpc.read(), bytes):
+                    break
+                request = Incoming(call.rpc, call.context, data=data)
+                responses.put_nowait(tasks.create_task(self._respond(request)))
         except asyncio.CancelledError:
             if not self._is_draining:
                 raise
-        if begun is not None:  # cancelled while it waited for room
-            await responses.put(begun)
-        await responses.put(None)
+        responses.put_nowait(None)
 
-    async def _write(self, call: Incoming, responses: _Responses) -> None:
+    async def _write(self, call: Incoming, responses: _Responses, room: asyncio.Semaphore) -> None:
         """Send the responses, each as soon as it is there and those before it are sent.
 
         A message that is being sent is never aborted: gRPC would not let the call be ended afterwards.
@@ -120,6 +121,7 @@ class Streams:
                 await call.rpc.write(response)
             finally:
                 unread.remove(client, len(response))
+            room.release()
 
     async def _respond(self, incoming: Incoming) -> bytes | ServiceError:
         """Return a `ModelStreamInferResponse`, an error in it where there is no response; if strict, the error."""

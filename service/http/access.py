@@ -9,7 +9,6 @@ from service.context import Peer, context_in
 from service.errors import ServiceError
 from service.http.error_handlers import error_response
 from service.http.keys import KeyRing
-from service.http.page_request import asks_for_page
 from service.http.paths import HEALTH_PATHS, METRICS_PATHS, is_admin_call, is_console_path
 
 _CHALLENGE = 'Bearer realm="kuiper"'
@@ -113,6 +112,15 @@ def credentials(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
             if scheme.lower() == b"bearer":
                 found.setdefault(name, key.strip())
     return [key for key in found.values() if key]
+
+
+def asks_for_page(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return whether `Accept` names HTML, as that of a browser which is to show a page, and none of an API's client.
+
+    Args:
+        headers: names in lower case and values.
+    """
+    return any(name == b"accept" and b"text/html" in value.lower() for name, value in headers)
 
 
 def has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:

@@ -18,7 +18,7 @@ from service.context import REQUEST_ID_HEADER
 from service.http.route_threads import limit_route_threads
 from service.memory_trimmer import use_one_heap
 from service.server.connection import Connection
-from service.server.connection_policy import connection_policy
+from service.server.connections import open_connections
 from service.services import services_of
 from service.telemetry.logging import configure_logging
 
@@ -51,9 +51,8 @@ class Replica:
                 "requests take some ten milliseconds in Ray's Python proxy: "
                 "start Ray's nodes with the variables that `python -m service.ray` prints"
             )
-        # uvicorn, which Ray starts here later, is to speak HTTP with the server's own connection, which sends the head
-        # of a response with its body: where a replica is killed between the two, the proxy can replay nothing
-        connect = partial(Connection, policy=connection_policy(self._settings))
+        # uvicorn, which Ray starts here later, is to speak HTTP with the server's own connection and its limits
+        connect = partial(Connection, shared=open_connections(self._settings))
         HTTP_PROTOCOLS["auto"] = connect  # type: ignore[assignment]  # uvicorn imports a name, and takes what is none
         # the proxy passes on what clients say of their addresses, and adds nothing to it
         os.environ.setdefault("FORWARDED_ALLOW_IPS", "")

@@ -7,10 +7,10 @@ and pyproject.toml sets an upper bound on uvicorn's version.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
 from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from math import inf
+from typing import Any
 
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -20,15 +20,10 @@ from service.context import REQUEST_ID_HEADER, address_of, choose_request_id, ma
 from service.errors import ServiceError
 from service.http.paths import is_urgent
 from service.log_context import FIELDS
-from service.server.connection_limit import Activity, Use, choose_closed
-from service.server.connection_policy import ConnectionPolicy
+from service.server.connections import DRIP_RATE, LEAST_RATE, SEND_TIMEOUT, Connections
 from service.server.message_head import authority_of, check_head
-from service.server.read_flow import ReadFlow
 from service.server.reader import PacketReader
-from service.server.transport import CoalescingTransport
 
-SLICE_LINES = 32
-"""Lines of a packet, two of each request at least, that are parsed at once: most packets have one request."""
 HEAD_BYTES = 64 << 10
 """Maximum bytes of a request line and its headers, counted from the second packet that they arrive in; of blank lines
 before a request; and of a body's chunk extensions and trailers."""
@@ -36,85 +31,87 @@ CHUNK_FRAME_BYTES = 24
 """Bytes that the size of a chunk and the line ends around it may have, beside that."""
 HEAD_SECONDS = 20.0
 """Seconds that a client has to send them."""
-DROPPED_BYTES = 4 << 20
-"""Maximum bytes that a client may send on after it was refused, and still get the response for sure."""
-MAX_AHEAD = 8
-"""Requests that wait for the responses before theirs: when so many are parsed, no more are."""
-SLICE_BYTES, AHEAD_SLICE_BYTES = 1 << 9, 1 << 7
-"""Bytes that are parsed at a time, before it is known whose they are: at first, and while requests wait."""
 FREE_CHUNKS, LEAST_CHUNK_BYTES = 10_000, 64
 """A body may have so many chunks, and one more for each of so many bytes: tiny ones take long to parse."""
-READ_AHEAD_BYTES = 1 << 15
-"""Bytes of a body that are read before the application asks for them; the packet that they arrive in may have more."""
+DROPPED_BYTES = 4 << 20
+"""Maximum bytes that a client may send on after it was refused, and still get the response for sure."""
+FINISH_SECONDS = 2.0
+"""Seconds that it has to read the response and close the connection."""
+GRACE_SECONDS = 1.0
+"""The pace of a client is judged when it has had so long to send or read."""
+TURN_BYTES, PART_BYTES = 1 << 12, 1 << 7
+"""Bytes of heads and chunks that are parsed before others get their turn, and how many each part of them counts for at
+least: small ones take as long as large ones."""
+_END = b"\r\n\r\n"
+"""The end of a head, and of a chunked body."""
 
 _logger = logging.getLogger(__name__)
 
 
 class Connection(HttpToolsProtocol):
-    """Speaks HTTP/1.1 with one client."""
+    """Speaks HTTP/1.1 with one client: a request is parsed when the response to the one before it is complete.
 
-    def __init__(self, *arguments: Any, policy: ConnectionPolicy, **options: Any) -> None:
+    Args:
+        arguments: as for uvicorn's own.
+        shared: what all connections of the server share.
+        options: as for uvicorn's own.
+
+    Attributes:
+        address: where the client is: of IPv6 the network; empty where that is not known.
+        since: when the client began to do what it does, such as to send a body, in seconds of the event loop's clock.
+    """
+
+    def __init__(self, *arguments: Any, shared: Connections, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._policy = policy
-        self._reader = PacketReader(self)
+        self._shared = shared
+        self.address = ""
+        self.since = 0.0
+        self._held = b""  # has arrived and is not parsed yet
         self._in_head = False
-        self._answered: RequestResponseCycle | None = None
-        self._begun_at = 0.0
-        self._other_bytes = self._body_bytes = self._chunks = 0
-        self._excess: ServiceError | None = None
-        self._is_last = False
-        self._deadline: float | None = None  # for a request to begin, or for its head to end
-        self._timer: asyncio.TimerHandle | None = None
+        self._body_length = self._body_bytes = self._framing_bytes = self._chunks = 0
+        self._unsent = 0  # bytes that the client had yet to read at `since`
+        self._dropped_bytes = 0
+        self._fault: ServiceError | None = None
+        self._is_last = self._is_refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         """Wait for a request."""
-        coalescing = CoalescingTransport(transport, self.loop, self._linger)
-        super().connection_made(coalescing)  # type: ignore[arg-type]  # it delegates all that it does not define
-        self.flow = self._read_flow = ReadFlow(self.transport)
-        self._await_head(HEAD_SECONDS)
-        transport.set_protocol(self._reader)
-        if self._policy.is_leaving:
-            self.make_last()
-        if len(self.connections) > self._policy.most:
-            self._make_room()
+        super().connection_made(transport)
+        self.address, self.since = address_of(self.client), self.loop.time()
+        transport.set_protocol(PacketReader(self))
+        self._is_last = self._shared.is_leaving
+        self._shared.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._policy.unsent.forget(self)
+        """Forget the connection."""
+        self._shared.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse a packet, and refuse a head that does not end."""
-        if self.transport.is_closing():  # refused, or TLS, which may deliver data after it has been closed
-            self._other_bytes += len(data)
-            if self._other_bytes > DROPPED_BYTES:
+        """Parse a packet, or hold it until the request before it has its response."""
+        if self._is_refused or self.transport.is_closing():  # TLS may deliver data after it has been closed
+            self._dropped_bytes += len(data)
+            if self._dropped_bytes > DROPPED_BYTES:
                 self.abort()
             return
-        if self._read_flow.held:
-            self._read_flow.hold(data)
-            return
-        self._other_bytes += len(data)
-        if len(data) <= SLICE_BYTES or (not self.pipeline and data.count(b"\n") <= SLICE_LINES):
-            super().data_received(data)
+        self._held += data
+        if self.is_running:
+            self.transport.pause_reading()  # not by `flow`, which reads on when the application asks for a body
         else:
-            self._parse_in_slices(data)
-        if self._in_head and self._deadline is None:
-            self._await_head(HEAD_SECONDS)  # most heads arrive in one packet and need no timer
-        if (
-            self._other_bytes > HEAD_BYTES + CHUNK_FRAME_BYTES * self._chunks
-            and not self.transport.is_closing()
-        ):
-            self._refuse_excess()
+            self._parse()
 
     def on_message_begin(self) -> None:
-        """Note that a head begins."""
+        """Note that a head begins.
+
+        Raises:
+            ServiceError: the request before it has no response yet: it has ended where `_end_of_part` expects no end.
+        """
+        if self.is_running:
+            self._fault = ServiceError(400, "invalid_http", "malformed end of a request")
+            raise self._fault
         super().on_message_begin()
-        self._in_head = True
-        self._other_bytes = self._chunks = 0
-        # blank lines before it are no request: a client that sends nothing else is idle
-        self._deadline = None
+        self._in_head, self.since = True, self.loop.time()
+        self._framing_bytes = 0
 
     def on_headers_complete(self) -> None:
         """Note that a head has ended.
@@ -123,15 +120,14 @@ class Connection(HttpToolsProtocol):
             ServiceError: RFC 9112 has it refused; the parser ends with it.
         """
         try:
-            check_head(self.parser.get_http_version(), self.headers)
+            self._body_length = check_head(self.parser.get_http_version(), self.headers)
             if not self.url.startswith(b"/"):
                 self._replace_host(authority_of(self.url))
         except ServiceError as error:
-            self._excess = error
+            self._fault = error
             raise
-        self._in_head = False
-        self._other_bytes = self._body_bytes = 0
-        self._deadline, self._begun_at = None, self.loop.time()
+        self._in_head, self.since = False, self.loop.time()
+        self._framing_bytes = self._body_bytes = self._chunks = 0
         super().on_headers_complete()
 
     def _replace_host(self, authority: bytes | None) -> None:
@@ -141,14 +137,12 @@ class Connection(HttpToolsProtocol):
             self.headers.append((b"host", authority))
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of a body, and stop reading when the application does not keep up."""
+        """Take a piece of a body."""
         super().on_body(body)
         self._body_bytes += len(body)
-        self._other_bytes -= len(body)
+        self._framing_bytes -= len(body)
         if self.cycle.response_complete:
-            self._await_head(self.timeout_keep_alive)  # nobody reads it, but it is to arrive
-        elif len(self.cycle.body) >= READ_AHEAD_BYTES:
-            self.flow.pause_reading()
+            self.since = self.loop.time()  # nobody reads it, but it is to arrive
 
     def on_chunk_header(self) -> None:
         """Count a chunk of a body.
@@ -160,44 +154,92 @@ class Connection(HttpToolsProtocol):
         self.headers = deque(maxlen=0)  # type: ignore[assignment]  # uvicorn appends trailers, which are to be dropped
         most = FREE_CHUNKS + self._body_bytes // LEAST_CHUNK_BYTES
         if self._chunks > most:
-            self._excess = too_large("too_many_values", "the body", self._chunks, most, "chunks")
-            raise self._excess
+            self._fault = too_large("too_many_values", "the body", self._chunks, most, "chunks")
+            raise self._fault
 
     def on_message_complete(self) -> None:
         """Note that a body has ended."""
-        self._other_bytes = self._chunks = 0
+        self._body_length = self._body_bytes = self._framing_bytes = self._chunks = 0
         mark_arrived(self.scope)  # type: ignore[arg-type]  # a dict as well
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Start the next request, or wait for it, and parse those that were sent ahead."""
+        """Wait for the next request, or start it if it has arrived already."""
         self.server_state.total_requests += 1
-        if self.transport.is_closing():
-            return
-        self.flow.resume_reading()
-        if self.pipeline:
-            self._policy.throttle.add(partial(self._start, *self.pipeline.pop()))
-        elif not self._in_head:
-            self._await_head(self.timeout_keep_alive)
-        if self._read_flow.held and len(self.pipeline) < MAX_AHEAD:
-            self._policy.throttle.add(self._parse_held)
+        self.since = self.loop.time()
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self._held:
+                self._shared.throttle.add(self._parse_held)
 
     def pause_writing(self) -> None:
         """Have it watched how fast the client reads."""
         super().pause_writing()
-        self._policy.unsent.watch(self)
+        self._unsent, self.since = self.unsent_bytes(), self.loop.time()
+        self._shared.limit_unsent(self.since)
 
     def resume_writing(self) -> None:
         """Note that the client has read."""
-        self._policy.unsent.note(self)
+        self.since = self.loop.time()
         super().resume_writing()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a request has arrived whose response is not complete."""
+        cycle = self.cycle
+        return cycle is not None and not (cycle.more_body or cycle.response_complete)
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the client has yet to read what was sent."""
+        return self.flow.write_paused or self.transport.is_closing()
 
     def unsent_bytes(self) -> int:
         """Return the bytes of responses that are begun and that the system has not taken yet."""
         unsent: int = self.transport.get_write_buffer_size()
-        if self._answered is not None and not self._answered.response_complete:
-            unsent += self._answered.expected_content_length
+        if self.cycle is not None and not self.cycle.response_complete:
+            unsent += self.cycle.expected_content_length
         return unsent
+
+    def pace(self, now: float) -> float:
+        """Return the bytes per second that the client reads or sends, which the server waits for.
+
+        `DRIP_RATE` where the client has nothing to do; inf where it has begun less than `GRACE_SECONDS` ago.
+        """
+        if self.is_unread:
+            moved = self._unsent - self.unsent_bytes()
+        elif self._in_head or self.cycle is None:
+            moved = 0
+        elif self.cycle.response_complete:
+            return DRIP_RATE
+        else:
+            moved = self._body_bytes
+        seconds = now - self.since
+        return moved / seconds if seconds >= GRACE_SECONDS else inf
+
+    def check(self, now: float) -> None:
+        """End the connection if its client has let the server wait for too long."""
+        waited = now - self.since
+        if self.is_unread:
+            if waited >= SEND_TIMEOUT:
+                self._check_reading(now)
+        elif self._is_refused:
+            if waited >= FINISH_SECONDS:
+                self.transport.close()
+        elif self._in_head:
+            if waited >= HEAD_SECONDS:
+                message = f"the request's head took longer than {HEAD_SECONDS:g} s to arrive"
+                self._refuse(ServiceError(408, "head_timeout", message, {"timeout": HEAD_SECONDS}))
+        elif self.cycle is None or self.cycle.response_complete:
+            limit = HEAD_SECONDS if self.cycle is None else self.timeout_keep_alive
+            if waited >= limit:
+                self.transport.close()
+
+    def _check_reading(self, now: float) -> None:
+        unsent = self.unsent_bytes()
+        if self._unsent - unsent < LEAST_RATE * SEND_TIMEOUT:
+            self.cut_off(f"takes less than {LEAST_RATE} bytes per second of its response")
+        self._unsent, self.since = unsent, now
 
     def make_last(self) -> None:
         """Close after the next response, which says so; an idle client is left to send the request for it.
@@ -205,123 +247,64 @@ class Connection(HttpToolsProtocol):
         It might be sending one just now.
         """
         self._is_last = True
-        if self._answered is not None and not self._answered.response_started:
-            self._announce_close(self._answered)
+        self._announce_close()
+
+    def cut_off(self, why: str) -> None:
+        """Close at once, as the client does something."""
+        _logger.info("a connection is closed: its client %s", why)
+        self.abort()
 
     def abort(self) -> None:
         """Close at once; what is unsent is lost."""
         self.transport.abort()
 
-    def activity(self, now: float) -> Activity:
-        """Return what the client is doing."""
-        address = address_of(self.client)
-        if self.flow.write_paused:
-            return Activity(Use.RESPONSE, *self._policy.unsent.rate(self, now), address)
-        if self.cycle is not None and not self.cycle.response_complete:
-            if self.pipeline or not self.cycle.more_body:
-                return Activity(Use.RUN, now, address=address)
-            rate = self._body_bytes / max(now - self._begun_at, 1.0)
-            return Activity(Use.BODY, self._begun_at, rate, address)
-        is_idle = self.cycle is not None and not self._in_head
-        limit = self.timeout_keep_alive if is_idle else HEAD_SECONDS
-        since = now if self._deadline is None else self._deadline - limit
-        return Activity(Use.IDLE if is_idle else Use.HEAD, since, address=address)
-
-    def _make_room(self) -> None:
-        """Close connections that are of less use than this one, which comes too many; or this one."""
-        now = self.loop.time()
-        connections = cast("set[Connection]", self.connections)
-        activities = {connection: connection.activity(now) for connection in connections}
-        for connection in choose_closed(activities, self, self._policy.most, now):
-            connection.abort()
-
-    def _await_head(self, seconds: float) -> None:
-        """Wait so long for a request, or for all of its head. A timer goes on, unless it would end too late."""
-        self._deadline = self.loop.time() + seconds
-        if self._timer is not None and self._timer.when() > self._deadline:
-            self._timer.cancel()
-            self._timer = None
-        if self._timer is None:
-            self._timer = self.loop.call_at(self._deadline, self._end_wait)
-
-    def _end_wait(self) -> None:
-        """Close a connection whose client has let the deadline pass."""
-        self._timer = None
-        if self._deadline is None:
-            return  # a request has come: the end of its response starts another timer
-        if self._deadline > self.loop.time():
-            self._timer = self.loop.call_at(self._deadline, self._end_wait)
-        elif self.cycle is not None and not self.cycle.response_complete:
-            self._await_head(HEAD_SECONDS)  # the request before this one is still being answered
-        elif self._in_head:
-            message = f"the request's head took longer than {HEAD_SECONDS:g} s to arrive"
-            self._refuse(ServiceError(408, "head_timeout", message, {"timeout": HEAD_SECONDS}))
-        else:
-            self.transport.close()
-
-    def _parse_in_slices(self, data: bytes) -> None:
-        """Parse a packet, and hold what is left of it once enough requests wait for their turn."""
-        place = 0
-        while place < len(data) and not self.transport.is_closing():
-            if len(self.pipeline) >= MAX_AHEAD:
-                self._read_flow.hold(data[place:])
-                return
-            size = max(self._body_left(), AHEAD_SLICE_BYTES if self.pipeline else SLICE_BYTES)
-            super().data_received(data[place : place + size])
-            place += size
-
-    def _body_left(self) -> int:
-        """Return how many of the next bytes surely are of the body that is being received."""
-        if self._in_head or self.cycle is None or not self.cycle.more_body:
-            return 0
-        for name, value in self.cycle.scope["headers"]:
-            if name == b"content-length":
-                return int(value) - self._body_bytes
-        return -self._body_bytes
+    def _parse(self) -> None:
+        """Parse what is held, no further than to the end of a request, and refuse what has no end."""
+        data, place, parsed = self._held, 0, 0
+        while parsed < TURN_BYTES and not (self.is_running or self._is_refused):
+            left = self._body_length - self._body_bytes
+            end = min(place + left, len(data)) if left > 0 else _end_of_part(data, place)
+            if end == place:
+                break
+            if left <= 0:
+                parsed += max(end - place, PART_BYTES)
+            self._framing_bytes += end - place
+            super().data_received(data[place:end])
+            place = end
+            if self._framing_bytes > HEAD_BYTES + CHUNK_FRAME_BYTES * self._chunks and not self._is_refused:
+                self._refuse_excess()
+        self._held = data[place:]
+        if parsed >= TURN_BYTES and self._held and not (self.is_running or self._is_refused):
+            self.transport.pause_reading()
+            self._shared.throttle.add(self._parse_held)
+        if self._is_last:
+            self._announce_close()
 
     def _parse_held(self) -> None:
-        if self.transport.is_closing():
-            return
-        self.data_received(self._read_flow.release())
-        if not self.pipeline:
-            self.flow.resume_reading()
-
-    def _linger(self) -> None:
-        self._policy.unsent.watch(self)
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+            self._parse()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Start a request that came when none was being answered; earlier releases of uvicorn do not call this."""
+        """Start a request, a little later if it may wait behind those that run models.
+
+        Earlier releases of uvicorn do not call this.
+        """
+        start = partial(super()._start_asgi_task, cycle, app)
         if is_urgent(cycle.scope["method"], cycle.scope["path"]):
-            self._start(cycle, app)
-        else:  # it may wait behind those that run models
-            self._policy.throttle.add(partial(self._start, cycle, app))
+            start()
+        else:
+            self._shared.throttle.add(start)
 
-    def _announce_close(self, cycle: RequestResponseCycle) -> None:
-        """Have a response say that it is the last, unless requests have come already that are to follow it."""
-        if not self.pipeline and not self._read_flow.held:
-            cycle.keep_alive = False
-
-    def _start(self, cycle: RequestResponseCycle, app: Any) -> None:
-        task = self.loop.create_task(self._respond(cycle, app))
-        task.add_done_callback(self.tasks.discard)
-        self.tasks.add(task)
-
-    async def _respond(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Run the application, once all of the packet has been parsed that the head arrived in."""
-        self._answered = cycle
-        if self._is_last:
-            self._announce_close(cycle)
-        await cycle.run_asgi(app)
+    def _announce_close(self) -> None:
+        """Have a response say that it is the last, unless another request has arrived already."""
+        if self.cycle is not None and not (self.cycle.response_started or self._held.strip(b"\r\n")):
+            self.cycle.keep_alive = False
 
     def send_400_response(self, msg: str) -> None:
         """Respond to what cannot be parsed."""
         del msg
-        unsound = ServiceError(400, "invalid_http", "malformed HTTP/1.1 request")
-        self._refuse(unsound if self._excess is None else self._excess)
-
-    def _head(self) -> Iterable[tuple[bytes, bytes]]:
-        """Return the headers of the request that arrives, not its trailers."""
-        return self.scope["headers"] if self.scope else []
+        self._refuse(self._fault or ServiceError(400, "invalid_http", "malformed HTTP/1.1 request"))
 
     def _refuse_excess(self) -> None:
         """Refuse more bytes that are no data than a client may send."""
@@ -332,16 +315,21 @@ class Connection(HttpToolsProtocol):
             message = f"chunk extensions and trailers have more than {HEAD_BYTES} bytes; send none"
             self._refuse(ServiceError(400, "invalid_http", message, {"limit": HEAD_BYTES}))
         else:
+            self._is_refused = True
             self.transport.close()  # blank lines are no request that could be answered
 
     def _refuse(self, error: ServiceError) -> None:
-        """Respond in place of the application, which never sees the request, and close."""
-        answered = self.cycle is None or self.cycle.response_complete
-        request_id = choose_request_id(dict(self._head()) if self._in_head or not answered else {})
+        """Respond in place of the application, to which the client has left, and close when the client has.
+
+        Until then what it sends is dropped: a connection that is closed with unread bytes is reset, and the client may
+        lose the response.
+        """
+        cycle = self.cycle
+        is_pending = cycle is not None and not cycle.response_complete
+        request_id = choose_request_id(dict(self.scope["headers"]) if self._in_head or is_pending else {})
         fields = {"request_id": request_id, "status": error.status, "code": error.code}
         _logger.info("request refused", extra={FIELDS: fields})
-        half_answered = self.cycle is not None and self.cycle.response_started
-        if not half_answered or self.cycle.response_complete:
+        if not (is_pending and cycle.response_started):
             body = orjson.dumps(error.body())
             lines = (
                 f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}",
@@ -351,4 +339,26 @@ class Connection(HttpToolsProtocol):
                 f"{REQUEST_ID_HEADER}: {request_id}",
             )
             self.transport.write("\r\n".join((*lines, "", "")).encode() + body)
-        cast(CoalescingTransport, self.transport).finish()
+        if is_pending:
+            cycle.disconnected, cycle.waiting_for_100_continue = True, False
+            cycle.message_event.set()
+        self._is_refused, self.since = True, self.loop.time()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.transport.resume_reading()
+        else:
+            self.transport.close()
+
+
+def _end_of_part(data: bytes, place: int) -> int:
+    """Return how far to parse what is no body of known length: no further than to the empty line that ends it.
+
+    Args:
+        data: what has arrived, which may hold the beginning of that line.
+        place: where to begin.
+    """
+    most = place + TURN_BYTES
+    end = data.find(_END, place, most + len(_END))
+    if end >= 0:
+        return end + len(_END)
+    return min(most, max(place, len(data.rstrip(b"\r\n"))))

@@ -10,8 +10,8 @@ _HOST = re.compile(rb"""[^\x00-\x20"#,/<>?@\\^`{|}\x7f-\xff]*""")
 _ABSOLUTE = re.compile(rb"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
 
 
-def check_head(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Check the version of a request, its `Host` and its transfer coding.
+def check_head(version: str, headers: Iterable[tuple[bytes, bytes]]) -> int:
+    """Check the version of a request, its `Host` and its transfer coding; return its `Content-Length`, 0 without.
 
     Args:
         version: of HTTP, such as "1.1".
@@ -22,18 +22,21 @@ def check_head(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
     """
     if version not in ("1.1", "1.0"):
         raise _refusal(f"the HTTP version is {version}", "1.1 or 1.0")
-    hosts, codings = 0, None
+    hosts, codings, length = 0, None, 0
     for name, value in headers:
         if name == b"host":
             hosts += 1
             if not _HOST.fullmatch(value):
                 raise _refusal("the Host header is malformed", "a host, with or without a port")
+        elif name == b"content-length":
+            length = int(value)  # the parser takes nothing but digits, once
         elif name == b"transfer-encoding":
             codings = value.lower() if codings is None else codings + b"," + value
     if hosts > 1 or (not hosts and version == "1.1"):
         raise _refusal(f"the request has {hosts} Host headers", "exactly one")
     if codings is not None and codings.strip() != b"chunked":
         raise _refusal("the transfer coding is unsupported", "chunked alone")
+    return length
 
 
 def authority_of(target: bytes) -> bytes | None:

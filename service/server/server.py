@@ -24,7 +24,7 @@ from service.errors import ListenError, shutting_down
 from service.lifecycle import Phase
 from service.processes.slot import ABORT, READY, RETIRE, START_FAILED, Slot
 from service.server.connection import Connection
-from service.server.connection_policy import ConnectionPolicy, connection_policy
+from service.server.connections import Connections, open_connections
 from service.server.listener import BACKLOG, listen, url_of
 from service.server.tls import tls_options
 from service.services import Services, services_of
@@ -57,7 +57,7 @@ class Server(uvicorn.Server):
         services: its lifecycle is set to leaving or draining by the first signal; its scheduler's calls are cancelled
             when the drain time, `Settings.drain_seconds`, is over.
         url: where it is reached, for the log.
-        policy: what its connections share; None for what the settings say.
+        connections: what its connections share; None for what the settings say.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class Server(uvicorn.Server):
         config: uvicorn.Config,
         services: Services,
         url: str = "",
-        policy: ConnectionPolicy | None = None,
+        connections: Connections | None = None,
     ) -> None:
         super().__init__(config)
         self.services = services
         self.lifecycle = services.lifecycle
         self._url = url
-        self._policy = policy or connection_policy(services.settings)
+        self._connections = connections or open_connections(services.settings)
         self._signals: list[int] = []
         self._leave_until: float | None = None
         self._drain_until: float | None = None
@@ -122,10 +122,10 @@ class Server(uvicorn.Server):
             return True
         if self.lifecycle.phase is Phase.LEAVING:
             self._leave()
-        if self.lifecycle.phase is not Phase.DRAINING:
-            self._announce()
-            return should_exit
-        return self._drain()
+        elif self.lifecycle.phase is Phase.READY and not self._is_announced:
+            self._is_announced = True
+            self._report_ready()
+        return self._drain() if self.lifecycle.phase is Phase.DRAINING else should_exit
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, close connections, and stop the workers; the process ends soon after, whatever they do."""
@@ -151,13 +151,8 @@ class Server(uvicorn.Server):
             handler.flush()
         os._exit(self.exit_code)
 
-    def _announce(self) -> None:
-        """Say once that the models are loaded."""
-        if not self._is_announced and self.lifecycle.phase is Phase.READY:
-            self._is_announced = True
-            self._report_ready()
-
     def _report_ready(self) -> None:
+        """Say that the models are loaded."""
         _logger.info("ready: running on %s (Ctrl-C stops it)", self._url)
 
     def _leave(self) -> None:
@@ -165,7 +160,7 @@ class Server(uvicorn.Server):
         if self._leave_until is None:
             seconds = self.services.settings.drain_delay_seconds
             self._leave_until = monotonic() + max(seconds, UNREAD_SECONDS)
-            self._end_connections()
+            self._connections.leave()
             if seconds:
                 cause = signal.Signals(self._signals[0]).name
                 _logger.info(
@@ -173,13 +168,6 @@ class Server(uvicorn.Server):
                 )
         if monotonic() >= self._leave_until:
             self.lifecycle.drain()
-
-    def _end_connections(self) -> None:
-        """Have every connection end with its next response."""
-        self._policy.is_leaving = True
-        for connection in list(self.server_state.connections):
-            if isinstance(connection, Connection):
-                connection.make_last()
 
     def _drain(self) -> bool:
         """Return whether the drain is over."""
@@ -201,9 +189,8 @@ class Server(uvicorn.Server):
         if self.services.loaded is None:
             doing = f"aborting the loading of models ({self.services.progress.state})"
         show_status("")
-        is_heard = (
-            self.services.process is None or self.lifecycle.accepted > 0
-        )  # one of them has said it for all
+        # one of several processes says it for all
+        is_heard = self.services.process is None or self.lifecycle.accepted > 0
         _logger.log(logging.INFO if is_heard else logging.DEBUG, "stopping on %s, %s", cause, doing)
         self.services.stop_loading()
 
@@ -215,7 +202,7 @@ class WorkerServer(Server):
         config: uvicorn's own settings.
         services: as for `Server`.
         url: where it is reached, for the log.
-        policy: what its connections share.
+        connections: what its connections share.
         channel: descriptor of the socket pair to the supervisor.
     """
 
@@ -224,10 +211,10 @@ class WorkerServer(Server):
         config: uvicorn.Config,
         services: Services,
         url: str,
-        policy: ConnectionPolicy,
+        connections: Connections,
         channel: int,
     ) -> None:
-        super().__init__(config, services, url, policy)
+        super().__init__(config, services, url, connections)
         self._channel = channel
         self._tasks: list[asyncio.Task[None]] = []
         self._replaced_at: float | None = None
@@ -269,7 +256,7 @@ class WorkerServer(Server):
             listening.close()
         for listener in self.services.listeners:
             listener.leave()
-        self._end_connections()
+        self._connections.leave()
 
     def _has_left(self, seconds: float) -> bool:
         """Return whether this process has no more clients, or has waited long enough since it was replaced."""
@@ -280,6 +267,7 @@ class WorkerServer(Server):
         return not (others or shake_hands or self.server_state.connections or self.lifecycle.accepted)
 
     def _report_ready(self) -> None:
+        """Begin to publish, which makes the process ready."""
         logging.getLogger().setLevel(self.services.settings.log_level.upper())
         self._tasks.append(asyncio.create_task(self._publish()))
 
@@ -334,13 +322,13 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
         _logger.info(line)
     services = services_of(app)
     services.opens_at_once = slot is None or slot.is_first
-    policy = connection_policy(settings)
-    config = _configure(app, settings, policy)
+    connections = open_connections(settings)
+    config = _configure(app, settings, connections)
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
     if slot is None:
-        server = Server(config, services, url, policy)
+        server = Server(config, services, url, connections)
     else:
-        server = WorkerServer(config, services, url, policy, slot.channel)
+        server = WorkerServer(config, services, url, connections, slot.channel)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
     try:
         server.run(sockets)
@@ -352,13 +340,13 @@ def run(app: FastAPI, settings: Settings, slot: Slot | None = None) -> int:
     return server.exit_code
 
 
-def _configure(app: FastAPI, settings: Settings, policy: ConnectionPolicy) -> uvicorn.Config:
+def _configure(app: FastAPI, settings: Settings, connections: Connections) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
         log_config=None,
-        http=partial(Connection, policy=policy),  # type: ignore[arg-type]  # only called
+        http=partial(Connection, shared=connections),  # type: ignore[arg-type]  # only called
         access_log=False,
         server_header=False,
         proxy_headers=settings.otel != "off",  # only spans show what a proxy says of the connection

@@ -6,6 +6,7 @@ from tests.attack.attacks.allowed_images import ALLOWED_IMAGES
 from tests.attack.attacks.batch_sizes import BATCH_SIZES
 from tests.attack.attacks.bodies import LARGE_BODIES, REFUSED_BODIES
 from tests.attack.attacks.captures import CAPTURES, LARGE_RESPONSES
+from tests.attack.attacks.chunks import CHUNKS
 from tests.attack.attacks.computed_pages import COMPUTED_PAGES
 from tests.attack.attacks.descriptors import DESCRIPTORS
 from tests.attack.attacks.documents import COMPRESSED_DOCUMENTS, NAMED_OUTPUTS
@@ -27,6 +28,7 @@ ATTACKS: tuple[Attack, ...] = (
     SLOW_READERS,
     PIPELINES,
     FRAMING,
+    CHUNKS,
     PROMISED_BODIES,
     DESCRIPTORS,
     BATCH_SIZES,

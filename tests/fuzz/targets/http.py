@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse
 from uvicorn.server import ServerState
 
 from service.server.connection import Connection
-from tests.service.server.policies import make_policy
+from tests.service.server.shared import make_connections
 
 _TURNS = 6
 """Turns of the event loop in which a response is written."""
@@ -70,7 +70,7 @@ class _Server:
     async def talk(self, data: bytes) -> bytes:
         """Send bytes in two packets; return what the server wrote."""
         transport = Transport()
-        connection = Connection(self.config, ServerState(), {}, policy=make_policy(), _loop=self.loop)
+        connection = Connection(self.config, ServerState(), {}, shared=make_connections(), _loop=self.loop)
         connection.connection_made(transport)
         half = len(data) // 2
         for packet in (data[:half], data[half:]):

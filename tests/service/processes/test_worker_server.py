@@ -15,7 +15,7 @@ from service.config.settings import Settings
 from service.lifecycle import Phase
 from service.repository.load_progress import LoadStoppedError
 from service.server import server as module
-from service.server.connection_policy import connection_policy
+from service.server.connections import open_connections
 from service.server.server import HANDSHAKE_SECONDS, WorkerServer
 from service.services import services_of
 
@@ -30,7 +30,7 @@ def server(tmp_path: Path) -> Iterator[WorkerServer]:
     config.load()
     ours, theirs = socket.socketpair()
     with ours:
-        yield WorkerServer(config, services_of(app), "", connection_policy(settings), theirs.detach())
+        yield WorkerServer(config, services_of(app), "", open_connections(settings), theirs.detach())
 
 
 async def test_signal_before_the_start_gives_up_the_loading(

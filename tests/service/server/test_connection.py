@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from math import inf
 from typing import Any, ClassVar
 
 import pytest
@@ -11,25 +12,23 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.server import ServerState
 
 from service.context import has_arrived
 from service.server import connection as module
-from service.server import unsent_responses
+from service.server import connections as shared_module
 from service.server.connection import (
     DROPPED_BYTES,
     FREE_CHUNKS,
     HEAD_BYTES,
     LEAST_CHUNK_BYTES,
-    MAX_AHEAD,
-    READ_AHEAD_BYTES,
-    SLICE_BYTES,
     Connection,
 )
-from service.server.connection_limit import Use
+from service.server.connections import DRIP_RATE, LEAST_RATE
 from service.server.reader import PACKET_BYTES
 from tests.service.scheduling.stubs import until
-from tests.service.server.policies import make_policy
+from tests.service.server.shared import make_connections
 
 pytestmark = pytest.mark.anyio
 LENGTH = b"Content-Length: 2\r\n\r\n"
@@ -58,7 +57,7 @@ async def port() -> AsyncIterator[int]:
     state = ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: Counted(config, state, {}, policy=make_policy()), "127.0.0.1", 0
+        lambda: Counted(config, state, {}, shared=make_connections()), "127.0.0.1", 0
     )
     async with server:
         yield server.sockets[0].getsockname()[1]
@@ -172,7 +171,7 @@ async def test_authority_of_the_target_stands_in_for_the_host() -> None:
     config.load()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: Connection(config, ServerState(), {}, policy=make_policy()), "127.0.0.1", 0
+        lambda: Connection(config, ServerState(), {}, shared=make_connections()), "127.0.0.1", 0
     )
     async with server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
@@ -221,6 +220,7 @@ async def test_bodies_are_no_part_of_the_head(port: int) -> None:
 
 async def test_head_that_does_not_arrive_is_aborted(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HEAD_SECONDS", 0.01)
+    monkeypatch.setattr(shared_module, "TICK_SECONDS", 0.01)
     status, body = await talk(port, HEAD)
     assert (status, body["code"]) == (408, "head_timeout")
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -255,7 +255,7 @@ async def test_no_more_of_a_body_is_read_than_is_asked_for() -> None:
         await PlainTextResponse(str(len(await Request(scope, receive).body())))(scope, receive, send)
 
     def connect() -> Connection:
-        connections.append(Connection(config, ServerState(), {}, policy=make_policy()))
+        connections.append(Connection(config, ServerState(), {}, shared=make_connections()))
         return connections[-1]
 
     config = uvicorn.Config(slow, http=Connection, log_config=None)
@@ -266,7 +266,7 @@ async def test_no_more_of_a_body_is_read_than_is_asked_for() -> None:
         writer.write(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
         await asked.wait()
         await until(lambda: connections[0].flow.read_paused)
-        assert len(connections[0].cycle.body) <= READ_AHEAD_BYTES + PACKET_BYTES
+        assert len(connections[0].cycle.body) <= HIGH_WATER_LIMIT + PACKET_BYTES
         is_asked.set()
         while str(size).encode() != await reader.readline():
             pass
@@ -294,7 +294,7 @@ async def test_request_is_started_once_its_head_is_there(packets: list[bytes], h
     config.load()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: Observed(config, ServerState(), {}, policy=make_policy()), "127.0.0.1", 0
+        lambda: Observed(config, ServerState(), {}, shared=make_connections()), "127.0.0.1", 0
     )
     async with server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
@@ -310,7 +310,7 @@ class Held:
     """An application that answers nothing before it is let, and connections to it."""
 
     def __init__(self, keep_alive: int = 5, **limits: Any) -> None:
-        self.policy = make_policy(**limits)
+        self.shared = make_connections(**limits)
         self.connections: list[Connection] = []
         self.may_response = asyncio.Event()
         self.body = b"fine"
@@ -326,7 +326,7 @@ class Held:
         self._config, self._state = config, ServerState()
 
     def connect(self) -> Connection:
-        self.connections.append(Connection(self._config, self._state, {}, policy=self.policy))
+        self.connections.append(Connection(self._config, self._state, {}, shared=self.shared))
         return self.connections[-1]
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -335,19 +335,25 @@ class Held:
         await Response(body or self.body)(scope, receive, send)
 
 
-@pytest.mark.parametrize("body", [b"", bytes(5000)])
-async def test_few_requests_are_parsed_ahead_of_the_responses_and_all_are_answered(body: bytes) -> None:
+@pytest.mark.parametrize("body", [b"", bytes(5000), b"\r\n\r\n" * 1000])
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_a_request_is_parsed_when_the_one_before_has_its_response_and_all_are_answered(
+    body: bytes, is_chunked: bool
+) -> None:
     held = Held()
-    request = HEAD.replace(b"GET", b"POST") + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    framing, sent = b"Content-Length: %d" % len(body), body
+    if is_chunked:
+        chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+        framing, sent = b"Transfer-Encoding: chunked", chunk + b"0\r\nT: trailer\r\n\r\n"
+    request = HEAD.replace(b"GET", b"POST") + framing + b"\r\n\r\n" + sent
     count = 2000 if not body else 40
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(request * (count - 1) + request.replace(b"Host", b"Connection: close\r\nHost"))
-        await until(lambda: bool(held.connections) and bool(held.connections[0]._read_flow.held))
+        await until(lambda: bool(held.connections) and bool(held.connections[0]._held))
         (connection,) = held.connections
-        most = MAX_AHEAD + SLICE_BYTES // len(request)
-        assert len(connection.pipeline) <= most
-        assert len(connection._read_flow.held) <= PACKET_BYTES
+        assert not connection.pipeline
+        assert len(connection._held) <= 2 * PACKET_BYTES
         held.may_response.set()
         responses = await asyncio.wait_for(reader.read(), 60)
         writer.close()
@@ -355,9 +361,43 @@ async def test_few_requests_are_parsed_ahead_of_the_responses_and_all_are_answer
     assert len(responses.split(b"\r\n\r\n", 1)[1]) > count * len(body or b"fine")
 
 
+@pytest.mark.parametrize("packet_bytes", [1, 2, 3, 7])
+async def test_requests_are_told_apart_wherever_their_packets_end(packet_bytes: int) -> None:
+    held = Held()
+    held.may_response.set()
+    chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n4\r\n\r\n\r\n\r\n1;a\r\nb\r\n0\r\nT: t\r\n\r\n"
+    requests = (HEAD + b"\r\n", HEAD + LENGTH + b"\r\n", b"\r\n\r\n" + HEAD + b"\r\n", chunked)
+    data = b"".join(requests * 3)
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        await until(lambda: bool(held.connections))
+        (connection,) = held.connections
+        for place in range(0, len(data), packet_bytes):
+            connection.data_received(data[place : place + packet_bytes])
+        for body in (b"fine", b"\r\n", b"fine", b"\r\n\r\nb") * 3:
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+            assert head.startswith(b"HTTP/1.1 200 OK")
+            assert await reader.readexactly(len(body)) == body
+        writer.close()
+
+
+async def test_a_request_that_begins_within_another_is_refused() -> None:
+    """The parser knows of no such end of a request, until it does."""
+    held = Held()
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        await until(lambda: bool(held.connections))
+        (connection,) = held.connections
+        connection.data_received(HEAD + b"\r\n")
+        super(Connection, connection).data_received(HEAD + b"\r\n")
+        assert (await asyncio.wait_for(reader.read(), 20)).startswith(b"HTTP/1.1 400 ")
+        writer.close()
+
+
 async def test_a_response_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unsent_responses, "TICK_SECONDS", 0.01)
-    held = Held(period=0.05)
+    monkeypatch.setattr(shared_module, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(module, "SEND_TIMEOUT", 0.05)
+    held = Held()
     held.body = bytes(32 << 20)
     held.may_response.set()
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
@@ -366,6 +406,20 @@ async def test_a_response_that_nobody_reads_is_dropped(monkeypatch: pytest.Monke
         await until(lambda: bool(held.connections) and held.connections[0].transport.is_closing())
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await reader.readexactly(len(held.body))
+        writer.close()
+
+
+async def test_a_last_response_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_module, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(module, "SEND_TIMEOUT", 0.05)
+    held = Held()
+    held.body = bytes(32 << 20)
+    held.may_response.set()
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname(), limit=1000)
+        writer.write(HEAD + b"Connection: close\r\n\r\n")
+        await until(lambda: bool(held.connections) and held.connections[0].transport.is_closing())
+        await until(lambda: not held._state.connections)
         writer.close()
 
 
@@ -394,21 +448,15 @@ async def test_an_idle_connection_is_closed_and_one_that_asks_again_is_not() -> 
         for _ in range(2):
             writer.write(HEAD + b"\r\n")
             assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
-            await until(lambda: held.connections[0]._deadline is not None)
             (connection,) = held.connections
-            timer = connection._timer
-            assert timer is not None
-            connection._end_wait()  # it has not been idle for long: the timer starts again
-            timer.cancel()
+            connection.check(connection.since + 999.0)  # it has not been idle for long
         held.may_response.clear()
         writer.write(HEAD + b"\r\n")
-        await until(lambda: connection._deadline is None)
-        connection._end_wait()
+        await until(lambda: connection.is_running)
+        connection.check(connection.since + 1001.0)
         held.may_response.set()
         assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
-        await until(lambda: connection._deadline is not None)
-        connection._deadline = 0.0
-        connection._end_wait()
+        connection.check(connection.since + 1001.0)
         assert await asyncio.wait_for(reader.read(), 20) == b""
         writer.close()
 
@@ -422,51 +470,68 @@ async def test_blank_lines_are_no_request_and_a_body_that_nobody_reads_may_arriv
         writer.write(HEAD + b"Content-Length: 2\r\n\r\n")
         assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
         (connection,) = held.connections
-        for data in (b"ab", b"\r\n"):
-            await until(lambda: connection._deadline is not None)
-            connection._deadline = before = 0.0
+        for data in (b"ab", b"\r\n", b"\r\n\r\n"):
+            connection.since = before = 0.0
             connection.data_received(data)
-            assert connection._deadline is not None
-            assert (connection._deadline > before) == (data == b"ab")
-            activity = connection.activity(0.0)
-            assert activity.use is Use.IDLE
-        connection._end_wait()
+            assert (connection.since > before) == (data == b"ab")
+            assert connection.pace(0.0) == DRIP_RATE
+        connection.check(1001.0)
         assert await asyncio.wait_for(reader.read(), 20) == b""
         writer.close()
 
 
-async def test_a_client_that_is_gone_leaves_no_timer() -> None:
+async def test_a_client_that_is_gone_leaves_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_module, "TICK_SECONDS", 0.01)
     held = Held(keep_alive=1000)
     held.may_response.set()
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(HEAD + b"\r\n")
         assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
-        (connection,) = held.connections
+        assert held.shared._timer is not None
         writer.close()
-        await until(lambda: not held._state.connections)
-        timer = connection._timer
-        assert timer is None or timer.cancelled()
+        await until(lambda: held.shared._timer is None)
 
 
 async def test_connections_show_what_their_clients_do() -> None:
     held = Held()
-    now = asyncio.get_running_loop().time
     async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         await until(lambda: bool(held.connections))
         (connection,) = held.connections
 
-        def use() -> Use:
-            return connection.activity(now()).use
+        def pace(seconds: float) -> float:
+            return connection.pace(connection.since + seconds)
 
-        assert use() is Use.HEAD
+        assert (pace(0.9), pace(2.0)) == (inf, 0.0)
         writer.write(HEAD + b"Content-Length: 4\r\n\r\nab")
-        await until(lambda: use() is Use.BODY)
+        await until(lambda: pace(2.0) == 1.0)
+        assert not connection.is_running
         writer.write(b"cd")
-        await until(lambda: use() is Use.RUN)
+        await until(lambda: connection.is_running)
         held.may_response.set()
         assert await asyncio.wait_for(reader.readuntil(b"abcd"), 20)
-        await until(lambda: use() is Use.IDLE)
-        assert connection.activity(now()).address == "127.0.0.1"
+        assert pace(0.0) == DRIP_RATE
+        assert connection.address == "127.0.0.1"
+        writer.close()
+
+
+async def test_a_client_that_reads_too_slowly_is_cut_off_and_one_that_reads_is_not() -> None:
+    held = Held()
+    held.body = bytes(32 << 20)
+    held.may_response.set()
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname(), limit=1000)
+        writer.write(HEAD + b"\r\n")
+        await until(lambda: bool(held.connections) and held.connections[0].flow.write_paused)
+        (connection,) = held.connections
+        for taken, seconds, is_cut_off in (
+            (0, 29.0, False),
+            (LEAST_RATE * 31, 30.0, False),
+            (LEAST_RATE * 29, 30.0, True),
+        ):
+            connection._unsent = connection.unsent_bytes() + taken
+            assert connection.pace(connection.since + seconds) == taken / seconds
+            connection.check(connection.since + seconds)
+            assert connection.transport.is_closing() == is_cut_off
         writer.close()

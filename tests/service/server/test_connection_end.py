@@ -10,9 +10,9 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from service.server.connection import Connection
-from service.server.connection_policy import ConnectionPolicy
+from service.server.connections import Connections
 from tests.service.scheduling.stubs import until
-from tests.service.server.policies import make_policy
+from tests.service.server.shared import make_connections
 
 pytestmark = pytest.mark.anyio
 GET = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -37,7 +37,7 @@ class Talk:
     """A connection, seen from both its ends."""
 
     gate: Gate
-    policy: ConnectionPolicy
+    shared: Connections
     server: Connection
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -51,18 +51,18 @@ class Talk:
 
 @pytest.fixture
 async def talk() -> AsyncIterator[Talk]:
-    gate, policy = Gate(), make_policy()
+    gate, shared = Gate(), make_connections()
     config = uvicorn.Config(gate, http=Connection, log_config=None)
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(config, state, {}, policy=policy), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: Connection(config, state, {}, shared=shared), "127.0.0.1", 0)
     async with server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         await until(lambda: bool(state.connections))
         (connection,) = state.connections
         assert isinstance(connection, Connection)
-        yield Talk(gate, policy, connection, reader, writer)
+        yield Talk(gate, shared, connection, reader, writer)
         writer.close()
         await until(lambda: not state.connections)
 
@@ -89,7 +89,7 @@ async def test_request_that_is_being_answered_is_the_last(talk: Talk) -> None:
 @pytest.mark.parametrize("count", [2, 20])
 async def test_requests_that_were_sent_ahead_are_answered_first(talk: Talk, count: int) -> None:
     talk.writer.write(GET * count)
-    await until(lambda: talk.gate.asked == 1 and bool(talk.server.pipeline))
+    await until(lambda: talk.gate.asked == 1 and bool(talk.server._held))
     talk.server.make_last()
     talk.gate.may_response.set()
     heads = [await talk.head() for _ in range(count)]
@@ -99,7 +99,7 @@ async def test_requests_that_were_sent_ahead_are_answered_first(talk: Talk, coun
 
 async def test_connections_that_begin_once_the_server_leaves_end_after_one_response(talk: Talk) -> None:
     talk.gate.may_response.set()
-    talk.policy.is_leaving = True
+    talk.shared.is_leaving = True
     reader, writer = await asyncio.open_connection(*talk.writer.get_extra_info("peername"))
     writer.write(GET)
     assert b"\r\nconnection: close\r\n" in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
