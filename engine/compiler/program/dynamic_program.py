@@ -54,13 +54,13 @@ class DynamicProgram:
             RegionError, CompileError: as of any program.
         """
         with np.errstate(all="ignore"), _assembling(plan, self.leaving, self.selector) as assembler:
-            missing = _kernels(assembler) - self.codes.keys()
+            kernels = _kernels(assembler)
+            missing = set(kernels) - self.codes.keys()
             if missing:
                 raise MisfitError(f"other kernels are needed: {', '.join(map(str, missing))}")
             for digest, buffer in _constants(assembler):
                 buffer.load = self.constants.get(digest, buffer.load)
-            codes = [self.codes[general(call.kernel)] for call, _ in assembler.calls]
-            return assembler.finish(lambda: codes)
+            return assembler.finish(lambda: [self.codes[kernel] for kernel in kernels])
 
 
 def dynamic_program(
@@ -85,13 +85,12 @@ def dynamic_program(
             if not needed:
                 raise MisfitError("no kernel can do any of it")
             if kernels is None:
-                kernels = needed
+                kernels = set(needed)
                 continue
-            if needed != kernels:
-                other = ", ".join(sorted(map(str, needed ^ kernels)))
+            if set(needed) != kernels:
+                other = ", ".join(sorted(map(str, kernels.symmetric_difference(needed))))
                 raise MisfitError(f"two sizes need different kernels: {other}")
-            places = [general(call.kernel) for call, _ in assembler.calls]
-            codes = dict(zip(places, assembler.codes(), strict=True))
+            codes = dict(zip(needed, assembler.codes(), strict=True))
             constants = {digest: buffer.load for digest, buffer in _constants(assembler) if buffer.load}
             return DynamicProgram(tuple(leaving), selector, codes, constants)
     raise MisfitError("the model supports fewer than two of the sizes tried")
@@ -103,8 +102,9 @@ def _assembling(
     return assembling(plan, [plan.slots[name] for name in leaving], selector, clock)
 
 
-def _kernels(assembler: Assembler) -> set[Kernel]:
-    return {general(call.kernel) for call, _ in assembler.calls}
+def _kernels(assembler: Assembler) -> list[Kernel]:
+    """Return the kernel whose code each call runs."""
+    return [general(call.kernel) for call, _ in assembler.calls]
 
 
 def _constants(assembler: Assembler) -> Iterator[tuple[bytes, Buffer]]:
