@@ -107,21 +107,24 @@ def make_plan(
         LayerError: a layer could not run on the shapes that would reach it, live tensors would exceed `max_bytes`, or
             planning takes too long.
     """
+    given = sum(tensor.nbytes for spec in inputs.values() for tensor in tensor_specs(spec))
+    if order:  # first: shape rules may not be able to represent what no machine has room for
+        _check_memory(order[0], given, max_bytes)
     with np.errstate(all="ignore"):  # shape rules of expressions compute with numbers, inf and nan among them
         plan = _plan_steps(order, operands, inputs, clock)
     for step, held in zip(plan.steps, plan.held_bytes(), strict=True):
-        check_memory(step, held, max_bytes)
+        _check_memory(step.operator, held, max_bytes)
     return plan
 
 
-def check_memory(step: Step, held: int, max_bytes: int) -> None:
-    """Check that the tensors alive while a step runs take no more bytes than a run may.
+def _check_memory(operator: RuntimeOperator, held: int, max_bytes: int) -> None:
+    """Check that the tensors alive while an operator runs take no more bytes than a run may.
 
     Raises:
         LayerError: they do.
     """
     if held > max_bytes:
-        place = f"{step.operator.type} {step.operator.name}"
+        place = f"{operator.type} {operator.name}"
         problem = f"the tensors alive while it runs would take {held:,} bytes"
         raise LayerError(describe_problem(place, problem, f"at most {max_bytes:,} for a run (max_run_bytes)"))
 
@@ -134,7 +137,9 @@ def check_step(step: Step, inputs: Sequence[Value], max_bytes: int) -> None:
     """
     with at_operator(step.operator.type, step.operator.name, "cannot be planned", LayerError):
         outputs = step.layer.infer([spec_of(value) for value in inputs])
-    check_memory(step, sum(tensor.nbytes for spec in outputs for tensor in tensor_specs(spec)), max_bytes)
+    _check_memory(
+        step.operator, sum(tensor.nbytes for spec in outputs for tensor in tensor_specs(spec)), max_bytes
+    )
 
 
 def is_engines(layer: BoundLayer) -> bool:

@@ -12,9 +12,11 @@ from threadpoolctl import threadpool_limits
 
 from engine import RuntimeGraph
 from service.config.store_url import StoreUrl
+from service.repository.fingerprint import FileMark
 from service.repository.model_source import SourceError
 from service.stores.file_pool import FilePool
 from service.stores.object_store import ObjectStore
+from service.stores.store_errors import worded
 from service.stores.store_source import StoreSource
 from tests.cluster.buckets import CLOUDS, NAME, SOON, AzureBucket, Bucket, S3Bucket, until
 from tests.cluster.google_bucket import GoogleBucket
@@ -77,6 +79,7 @@ def test_models_are_those_of_the_folder_bit_by_bit(server: StoreServer) -> None:
 
 
 def test_what_does_not_change_is_not_loaded_again(server: StoreServer) -> None:
+    server.wait_polls(1)  # the one that found them is counted once they are ready
     changes = server.changes()
     server.wait_polls(10)
     assert server.changes() == changes
@@ -187,7 +190,7 @@ def test_two_processes_share_a_cache_with_one_that_was_killed(bucket: Bucket, tm
     assert not any(files.with_name("processes").iterdir())
 
 
-Opener = Callable[..., ObjectStore]
+Opener = Callable[..., "WordedStore"]
 
 
 @pytest.fixture
@@ -195,18 +198,35 @@ def opened(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> O
     """Return what opens a place of the bucket, with the variables that it is to be reached by."""
     bucket.start()
 
-    def open_place(path: str, name: str = NAME, environment: dict[str, str] | None = None) -> ObjectStore:
+    def open_place(path: str, name: str = NAME, environment: dict[str, str] | None = None) -> "WordedStore":
         for variable in [variable for variable in os.environ if variable.startswith(CLOUDS)]:
             monkeypatch.delenv(variable)
         monkeypatch.setenv("HOME", str(tmp_path))
         for variable, value in (bucket.environment if environment is None else environment).items():
             monkeypatch.setenv(variable, value)
-        return ObjectStore(StoreUrl(bucket.scheme, name, path))
+        return WordedStore(StoreUrl(bucket.scheme, name, path))
 
     return open_place
 
 
-def contents(store: ObjectStore) -> dict[str, bytes]:
+class WordedStore:
+    """A place in an object store, whose errors are worded as its source words them."""
+
+    def __init__(self, url: StoreUrl) -> None:
+        self._url = url
+        with worded(url):
+            self._store = ObjectStore(url)
+
+    def list(self) -> Iterator[FileMark]:
+        with worded(self._url):
+            yield from self._store.list()
+
+    def read(self, file: FileMark) -> Iterator[bytes]:
+        with worded(self._url):
+            yield from self._store.read(file)
+
+
+def contents(store: WordedStore) -> dict[str, bytes]:
     return {file.path: b"".join(store.read(file)) for file in store.list()}
 
 
