@@ -1,5 +1,6 @@
 """Runtime dimensions: extents and strides that are arguments of a kernel's code."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -25,14 +26,6 @@ class Sizes:
         del value
         return 0
 
-    def stride(self, value: int) -> Any:
-        """Return what stands for a stride; 1 is a constant of the code, as vectors need it."""
-        return int(value == 1)
-
-    def strides(self, values: Sequence[int]) -> Any:
-        """Return the same of several strides."""
-        return tuple([self.stride(value) for value in values])
-
 
 class GivenSizes(Sizes):
     """Collects the values of runtime dimensions.
@@ -49,19 +42,15 @@ class GivenSizes(Sizes):
         self.values.append(value)
         return value
 
-    def stride(self, value: int) -> int:
-        """Note a stride."""
-        return self.extent(value)
-
 
 class Sized(Kernel):
     """A kernel with runtime dimensions."""
 
     __slots__ = ()
 
+    @abstractmethod
     def sized(self, sizes: Sizes) -> Self:
         """Return the kernel with what stands for its runtime dimensions."""
-        raise NotImplementedError
 
     @property
     def general(self) -> Self:
@@ -92,10 +81,6 @@ class RuntimeSizes(Sizes):
         """Return the next integer."""
         del value
         return self.one()
-
-    def stride(self, value: int) -> Any:
-        """Return the next integer; 1 itself where that is a constant of the code."""
-        return self.one(value)
 
     def one(self, known: int = 0) -> IRValue:
         """Return the next integer; the constant itself if it is not 0."""

@@ -55,14 +55,14 @@ class WinogradTiles(Sized):
 
     def sized(self, sizes: Sizes) -> Self:
         """Return the kernel with what stands for its runtime dimensions."""
-        made = replace(self, shape=replace(self.shape, images=sizes.extent(self.shape.images)))
-        if self._has_runtime_tiles:
-            made = replace(made, tiles=sizes.extent(self.tiles))
+        tiles = sizes.extent(self.tiles) if self._has_runtime_tiles else self.tiles
         if not self.is_dynamic:
-            return made
+            shape = replace(self.shape, images=sizes.extent(self.shape.images))
+            return replace(self, shape=shape, tiles=tiles)
         return replace(
-            made,
+            self,
             shape=self.shape.sized(sizes),
+            tiles=tiles,
             padding=self.padding.sized(sizes),
             strides=self.strides.sized(sizes),
             epilogue=self.epilogue.sized(sizes),
